@@ -1,0 +1,39 @@
+/* kernel.h — the contract between the host (select.c, launch.c) and the device code in this folder.
+ *
+ * Device code is compiled to one fat binary per .cu file and embedded in the library; the host loads it through the CUDA
+ * driver at first use. So a .cu file holds device code only: no <<< >>>, no runtime API, no static constructors.
+ * Every __global__ is extern "C", takes exactly one `const __grid_constant__ struct gg_args` and returns at once when the
+ * architecture it is compiled for is not one its row names.
+ *
+ * Plain C, included by both sides. */
+#ifndef GG_KERNEL_H
+#define GG_KERNEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define GG_ALIGN(n) alignas(n)
+#else
+#define GG_ALIGN(n) _Alignas(n)
+#endif
+
+/* A CUtensorMap, without cuda.h. */
+struct gg_tensor_map {
+    GG_ALIGN(64) uint64_t opaque[16];
+};
+
+/* The problem as a kernel sees it: struct gg_gemm with its pointers in GPU memory, plus what launch.c adds.
+ * beta == 0: C is not read. k == 0: C := beta C and A, B are not read (alpha is then 0). */
+struct gg_args {
+    struct gg_tensor_map map_a, map_b, map_c; /* only for rows that load or store through TMA */
+    const void *a, *b;
+    void *c;
+    void *workspace;    /* split-K partial sums, packed operands; NULL when the row needs none */
+    int64_t m, n, k;
+    int64_t lda, ldb, ldc;
+    double alpha, beta;
+    int32_t splits;     /* k is cut in this many pieces; 1: not cut */
+    int32_t variant;    /* free for the row */
+};
+
+#endif

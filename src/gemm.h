@@ -1,0 +1,84 @@
+/* gemm.h — READ FIRST. The one noun of the library, the answers a stage can give, and the stages in call order.
+ *
+ *   entry.c     every exported spelling of sgemm and dgemm (symbols.def); keeps the caller's own arguments
+ *   check.c     arguments -> struct gg_gemm, or the reference's info number      (the last writer of struct gg_gemm)
+ *   dispatch.c  pure: (problem, facts) -> decision: path, kernel row, reason, predicted times
+ *   device.c    operands in GPU memory: run in place on the caller's stream
+ *   staged.c    operands in host memory: tile, copy, compute and copy back, all three overlapped
+ *   launch.c    a kernel row -> its launch, on operands in GPU memory
+ *   real.c      everything else: the BLAS the program already has
+ *
+ * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same
+ * routine of the real BLAS with the caller's original arguments. From check.c on there is no order and no transpose, only
+ * column-major C and "which index of this operand is contiguous"; every size is int64_t and counts elements. */
+#ifndef GG_GEMM_H
+#define GG_GEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum gg_type { GG_S, GG_D };
+
+static inline size_t gg_size(enum gg_type type)
+{
+    return type == GG_S ? sizeof(float) : sizeof(double);
+}
+
+/* C := alpha op(A) op(B) + beta C.   C is m×n, column-major: C(i,j) = c[i + j ldc].
+ *   op(A)(i,l) = a_kmajor ? a[l + i lda] : a[i + l lda]      (a_kmajor: the user's A is transposed)
+ *   op(B)(l,j) = b_kmajor ? b[l + j ldb] : b[j + l ldb]      (b_kmajor: the user's B is NOT transposed)
+ * A row-major problem arrives here as its transpose: A and B exchanged, m and n exchanged.
+ * Valid by construction: m, n, k >= 0 and every ld >= max(1, its contiguous extent). alpha, beta: exact copies of float or double. */
+struct gg_gemm {
+    enum gg_type type;
+    bool a_kmajor, b_kmajor;
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+    double alpha, beta;
+};
+
+/* Layout index of a problem: the suffix of a kernel's entry in a row with four of them, in BLAS terms of column-major operands. */
+enum gg_layout { GG_NN, GG_NT, GG_TN, GG_TT };
+
+static inline enum gg_layout gg_layout(const struct gg_gemm *p)
+{
+    return (enum gg_layout)((p->a_kmajor ? 2 : 0) + (p->b_kmajor ? 0 : 1));
+}
+
+/* Where an operand lives. Order matters: from GG_MANAGED on a kernel reads it in place. */
+enum gg_place { GG_HOST, GG_PINNED, GG_MANAGED, GG_DEVICE };
+
+/* Who computed C. */
+enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
+
+/* Why. The text is what the trace, the statistics and `gpugemm info` print. */
+#define GG_REASONS(X)                                                                                                  \
+    X(GG_OK, "faster on the GPU")                                                                                      \
+    X(GG_FORCED, "GPUGEMM_MODE=gpu")                                                                                   \
+    X(GG_IN_PLACE, "operands in GPU memory")                                                                           \
+    X(GG_BAD_ARGS, "illegal argument")                                                                                 \
+    X(GG_EMPTY, "nothing to multiply")                                                                                 \
+    X(GG_TOO_SMALL, "faster on the CPU")                                                                               \
+    X(GG_MODE_CPU, "GPUGEMM_MODE=cpu")                                                                                 \
+    X(GG_NO_GPU, "no usable GPU")                                                                                      \
+    X(GG_STARTING, "the GPU is starting")                                                                              \
+    X(GG_FORKED, "forked after the GPU was started")                                                                   \
+    X(GG_DEAD, "the GPU failed earlier")                                                                               \
+    X(GG_GPU_ERROR, "the GPU failed during this call")                                                                 \
+    X(GG_NO_MEMORY, "no GPU memory")                                                                                   \
+    X(GG_ROUNDING, "rounding mode is not to-nearest")                                                                  \
+    X(GG_NO_KERNEL, "no kernel for this GPU")                                                                          \
+    X(GG_NESTED, "called by the CPU BLAS itself")                                                                      \
+    X(GG_ILP64_PLAIN, "64-bit integers under a plain name")
+
+enum gg_reason {
+#define X(id, text) id,
+    GG_REASONS(X)
+#undef X
+        GG_REASON_COUNT
+};
+
+#endif

@@ -1,0 +1,39 @@
+/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure) and how a row is started (launch.c). */
+#ifndef GG_KERNELS_H
+#define GG_KERNELS_H
+
+#include "gemm.h"
+#include "gpu.h"
+
+/* A row of cuda/kernels.def. Its columns are explained there. */
+struct gg_kernel {
+    const char *name;
+    const void *image; /* the embedded fat binary of its .cu file */
+    enum gg_type type;
+    int cc_min, cc_max;
+    int tile_m, tile_n, tile_k;
+    int threads;
+    int smem; /* bytes of dynamic shared memory */
+    int entries; /* 1: entry point `name`. 4: `name`_nn _nt _tn _tt, indexed by enum gg_layout */
+};
+
+/* What select.c decided for one problem on one GPU. */
+struct gg_choice {
+    const struct gg_kernel *kernel;
+    int splits;     /* split-K pieces, 1 for none */
+    double seconds; /* predicted time on the device, launch included */
+};
+
+/* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
+ * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses
+ * (alignment matters, contents do not). */
+struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
+
+/* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace. */
+bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
+
+/* All rows, for tests, the bench and `gpugemm info`. */
+extern const struct gg_kernel gg_kernels[];
+extern const int gg_kernel_count;
+
+#endif
