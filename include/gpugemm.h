@@ -1,0 +1,107 @@
+/* gpugemm.h — what libgpugemm offers beyond the BLAS names: GEMM on a stream of your own, warm-up, statistics, and the reasons for
+ * what it did. No CUDA header is needed to include it. The BLAS itself is declared in <gpugemm/cblas.h>.
+ *
+ * All functions may be called from any thread at any time, and none changes the calling thread's current CUDA device or context. */
+#ifndef GPUGEMM_H
+#define GPUGEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GPUGEMM_VERSION_MAJOR 0
+#define GPUGEMM_VERSION_MINOR 1
+#define GPUGEMM_VERSION_PATCH 0
+
+/* The version of the library that is running, "MAJOR.MINOR.PATCH". */
+const char *gpugemm_version(void);
+
+/* ---- status ------------------------------------------------------------------------------------------------------------ */
+
+/* 0: done (or enqueued). A negative value -i: the i-th argument of the call is illegal and nothing was touched (LAPACK's info).
+ * A positive value: one of these. After any of them but GPUGEMM_GPU_ERROR on operands in GPU memory, C is untouched. */
+enum gpugemm_status {
+    GPUGEMM_SUCCESS = 0,
+    GPUGEMM_NO_GPU = 1,      /* operands in GPU memory, but no usable GPU, or a forked child of a process that used it */
+    GPUGEMM_NO_MEMORY = 2,   /* GPU or host memory could not be had */
+    GPUGEMM_GPU_ERROR = 3,   /* the CUDA driver reported an error; the contents of C are undefined */
+    GPUGEMM_NO_KERNEL = 4,   /* this build has no kernel for this GPU */
+    GPUGEMM_UNSUPPORTED = 5  /* a mixture of host and GPU operands while the stream is being captured */
+};
+
+/* A short English text for a status; never NULL. The string is static. */
+const char *gpugemm_status_string(int status);
+
+/* ---- gemm on a stream ---------------------------------------------------------------------------------------------------- */
+
+/* The values of CBLAS_LAYOUT and CBLAS_TRANSPOSE. */
+enum gpugemm_layout { GPUGEMM_ROW_MAJOR = 101, GPUGEMM_COL_MAJOR = 102 };
+enum gpugemm_transpose { GPUGEMM_NO_TRANS = 111, GPUGEMM_TRANS = 112, GPUGEMM_CONJ_TRANS = 113 };
+
+/* C := alpha op(A) op(B) + beta C, with op(X) = X or X^T (ConjTrans means Trans: the data are real).
+ *   op(A) is m×k, op(B) k×n, C m×n; lda, ldb, ldc are the distances in elements between consecutive columns (column-major) or rows
+ *   (row-major) and at least max(1, number of rows, resp. columns, as stored). alpha and beta are passed by value.
+ *   m = 0 or n = 0: nothing happens. alpha = 0 or k = 0: A and B are not read. beta = 0: C is not read. Only the m×n of C is written.
+ * stream: a cudaStream_t or CUstream; NULL is the legacy default stream.
+ * When A, B and C are all in device or managed memory the call is asynchronous: it enqueues work on `stream` and returns. It can be
+ * captured in a CUDA graph (call once outside capture with the same shapes first: the workspace does not grow inside it). The stream
+ * must belong to the device that holds C; operands on another GPU are copied over.
+ * When any operand is in host memory the call waits for the stream, and C is complete at return, whoever computed it.
+ * Returns a status as above. Thread-safe; calls on different streams do not wait for each other. */
+int gpugemm_sgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
+                  int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                  int64_t ldc, void *stream);
+int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
+                  int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
+                  int64_t ldc, void *stream);
+
+/* Where the calling thread's operands live, for the functions above and for the BLAS names.
+ *   AUTO    ask the CUDA driver about each pointer, if the process has one loaded (default)
+ *   HOST    all operands are in host memory; saves the question
+ *   DEVICE  all operands are in device or managed memory
+ * Returns the mode in force before. A wrong promise is undefined behaviour. Per thread. */
+enum gpugemm_pointer_mode { GPUGEMM_POINTER_AUTO, GPUGEMM_POINTER_HOST, GPUGEMM_POINTER_DEVICE };
+enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mode);
+
+/* Brings the GPU up (driver, kernels, buffers, threads) and waits for it, so that no later call pays for it or is served by the CPU
+ * meanwhile. Returns GPUGEMM_SUCCESS or GPUGEMM_NO_GPU. Takes some tenths of a second the first time, nothing afterwards. */
+int gpugemm_warmup(void);
+
+/* ---- what happened --------------------------------------------------------------------------------------------------------- */
+
+/* Totals since the start of the process or the last reset, all threads, sgemm and dgemm together. A call is counted once, by who computed C. */
+struct gpugemm_stats {
+    uint64_t calls;         /* = cpu + device + staged */
+    uint64_t cpu;           /* passed to the CPU BLAS, illegal arguments included */
+    uint64_t device;        /* on the GPU, operands in place */
+    uint64_t staged;        /* on the GPU, operands staged from host memory */
+    uint64_t recovered;     /* of `staged`: finished by the CPU after the GPU failed on the way */
+    uint64_t bytes_to_gpu;  /* copied by the staged calls */
+    uint64_t bytes_from_gpu;
+};
+
+/* Fills *stats; pass sizeof(struct gpugemm_stats), so that older programs keep working when it grows. */
+void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size);
+void gpugemm_stats_reset(void);
+
+/* The calling thread's most recent gemm, under any name. The strings are static. */
+struct gpugemm_decision {
+    const char *routine;    /* "sgemm", "dgemm"; "" before the first call */
+    const char *path;       /* "cpu", "device", "staged" */
+    const char *kernel;     /* the kernel's name, "" for the CPU */
+    const char *reason;     /* why this path */
+    int64_t m, n, k;        /* as normalised to column-major C */
+    double predicted_cpu;   /* seconds, by the cost model; 0 where the decision did not need it */
+    double predicted_gpu;
+};
+
+void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,24 @@
+/* real.h — the BLAS the program already has. real.c is the only file that searches for it. */
+#ifndef GG_REAL_H
+#define GG_REAL_H
+
+#include "gemm.h"
+
+/* The real BLAS's address for exactly this name, or NULL. Never an address of this library or of another copy of it. `caller`: the return
+ * address of the call being served, to look in that object's own scope. Thread-safe; the first call may load OpenBLAS. */
+void *gg_real_find(const char *name, const void *caller);
+
+/* The address of `name` in what follows this library in the search order or in the caller's own scope, never by loading a BLAS. */
+void *gg_real_near(const char *name, const void *caller);
+
+/* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
+bool gg_real_is_ilp64(const void *routine);
+
+/* The whole of *p on the CPU, by any Fortran gemm of the real BLAS, or by plain loops when there is none. Cannot fail.
+ * Operands must be host memory. For the tiles a failing GPU left open, and for a spelling the real BLAS lacks. */
+void gg_real_gemm(const struct gg_gemm *p, const void *caller);
+
+/* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
+const char *gg_real_path(void);
+
+#endif
