@@ -11,29 +11,19 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-#define GG_ALIGN(n) alignas(n)
-#else
-#define GG_ALIGN(n) _Alignas(n)
-#endif
-
-/* A CUtensorMap, without cuda.h. */
-struct gg_tensor_map {
-    GG_ALIGN(64) uint64_t opaque[16];
-};
-
 /* The problem as a kernel sees it: struct gg_gemm with its pointers in GPU memory, plus what launch.c adds.
- * beta == 0: C is not read. k == 0: C := beta C and A, B are not read (alpha is then 0). */
+ * alpha and beta are exact copies of the type's own. beta == 0: C is not read. Kernels that multiply are never launched with
+ * k == 0; launch.c sends that to gg_scale. Layout is a run-time fact: no kernel is compiled more than once for it. */
 struct gg_args {
-    struct gg_tensor_map map_a, map_b, map_c; /* only for rows that load or store through TMA */
     const void *a, *b;
     void *c;
-    void *workspace;    /* split-K partial sums, packed operands; NULL when the row needs none */
+    void *workspace; /* splits > 1: `splits` dense m×n arrays (ld = m) of partial sums, later added in order by gg_reduce */
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
     double alpha, beta;
-    int32_t splits;     /* k is cut in this many pieces; 1: not cut */
-    int32_t variant;    /* free for the row */
+    int32_t splits;            /* k is cut in this many pieces; 1: not cut, alpha and beta are applied by the kernel itself */
+    uint8_t a_kmajor, b_kmajor; /* as in struct gg_gemm */
+    uint8_t a_vec, b_vec, c_vec; /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
 };
 
 #endif

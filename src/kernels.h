@@ -5,16 +5,27 @@
 #include "gemm.h"
 #include "gpu.h"
 
+/* How a row is started, and what it computes. */
+enum gg_role {
+    GG_PLAIN,      /* alpha op(A) op(B) + beta C, any grid; never split */
+    GG_TILED,      /* the same, one block a tile and split */
+    GG_PERSISTENT, /* the same, as many blocks as the GPU holds, each taking tiles in turn */
+    GG_SCALE,      /* beta C: k == 0 */
+    GG_REDUCE      /* adds the partial sums of a split product */
+};
+
 /* A row of cuda/kernels.def. Its columns are explained there. */
 struct gg_kernel {
     const char *name;
-    const void *image; /* the embedded fat binary of its .cu file */
+    const void *image; /* the embedded fat binary of its .cu file; NULL in a build without CUDA */
     enum gg_type type;
+    enum gg_role role;
     int cc_min, cc_max;
     int tile_m, tile_n, tile_k;
     int threads;
     int smem; /* bytes of dynamic shared memory */
-    int entries; /* 1: entry point `name`. 4: `name`_nn _nt _tn _tt, indexed by enum gg_layout */
+    int per_sm, rate, start;
+    int entries; /* always 1: entry point `name` */
 };
 
 /* What select.c decided for one problem on one GPU. */
@@ -24,6 +35,9 @@ struct gg_choice {
     double seconds; /* predicted time on the device, launch included */
 };
 
+/* Scratch a split product may ask for, at most. */
+enum { GG_SPLIT_MIB = 64 };
+
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
  * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses
  * (alignment matters, contents do not). */
@@ -32,7 +46,7 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace. */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
 
-/* All rows, for tests, the bench and `gpugemm info`. */
+/* All rows, for tests, the bench and `gpugemm info`. Rows from GG_SCALE on are helpers that gg_select never returns. */
 extern const struct gg_kernel gg_kernels[];
 extern const int gg_kernel_count;
 

@@ -1,0 +1,77 @@
+/* plain — the oracle, and the two passes over C that the other kernels share.
+ *
+ *   plain_s, plain_d     one thread an element of C, k products in ascending order. Legal for every problem on every GPU: the
+ *                        last resort of select.c and what the tests compare the fast rows with. A few percent of the peak.
+ *   gg_scale_s, _d       C := beta C, for k == 0 or alpha == 0 (A and B are not read; the sign of zero is that of beta C).
+ *   gg_reduce_s, _d      split-K's second half: C := alpha (p0 + p1 + …) + beta C, the partial sums in ascending order, so a
+ *                        result never depends on which block finished first.
+ *
+ * All of them walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
+#include "kernel.h"
+
+constexpr int THREADS = 256;
+
+/* Calls f(i, j) for every element of an m×n matrix. Consecutive threads take consecutive rows, which are contiguous. */
+template <typename F>
+__device__ void for_each_element(const gg_args &p, F f)
+{
+    const int64_t blocks_m = (p.m + THREADS - 1) / THREADS;
+    for (int64_t block = blockIdx.x; block < blocks_m * p.n; block += gridDim.x) {
+        const int64_t i = block % blocks_m * THREADS + threadIdx.x;
+        if (i < p.m)
+            f(i, block / blocks_m);
+    }
+}
+
+template <typename T>
+__device__ void plain(const gg_args &p)
+{
+    const T *a = static_cast<const T *>(p.a), *b = static_cast<const T *>(p.b);
+    T *c = static_cast<T *>(p.c);
+    const T alpha = T(p.alpha), beta = T(p.beta);
+    const int64_t a_i = p.a_kmajor ? p.lda : 1, a_l = p.a_kmajor ? 1 : p.lda;
+    const int64_t b_j = p.b_kmajor ? p.ldb : 1, b_l = p.b_kmajor ? 1 : p.ldb;
+    for_each_element(p, [=](int64_t i, int64_t j) {
+        T sum = 0;
+        for (int64_t l = 0; l < p.k; l++)
+            sum += a[i * a_i + l * a_l] * b[j * b_j + l * b_l];
+        T *out = c + i + j * p.ldc;
+        *out = beta == T(0) ? alpha * sum : alpha * sum + beta * *out;
+    });
+}
+
+template <typename T>
+__device__ void scale(const gg_args &p)
+{
+    T *c = static_cast<T *>(p.c);
+    const T beta = T(p.beta);
+    for_each_element(p, [=](int64_t i, int64_t j) {
+        T *out = c + i + j * p.ldc;
+        *out = beta == T(0) ? T(0) : beta * *out;
+    });
+}
+
+template <typename T>
+__device__ void reduce(const gg_args &p)
+{
+    const T *partial = static_cast<const T *>(p.workspace);
+    T *c = static_cast<T *>(p.c);
+    const T alpha = T(p.alpha), beta = T(p.beta);
+    for_each_element(p, [=](int64_t i, int64_t j) {
+        const T *in = partial + i + j * p.m;
+        T sum = *in;
+        for (int s = 1; s < p.splits; s++)
+            sum += in[s * p.m * p.n];
+        T *out = c + i + j * p.ldc;
+        *out = beta == T(0) ? alpha * sum : alpha * sum + beta * *out;
+    });
+}
+
+extern "C" {
+__global__ void __launch_bounds__(THREADS) plain_s(const __grid_constant__ gg_args p) { plain<float>(p); }
+__global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_args p) { plain<double>(p); }
+__global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }
+__global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg_args p) { scale<double>(p); }
+__global__ void __launch_bounds__(THREADS) gg_reduce_s(const __grid_constant__ gg_args p) { reduce<float>(p); }
+__global__ void __launch_bounds__(THREADS) gg_reduce_d(const __grid_constant__ gg_args p) { reduce<double>(p); }
+}
