@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)
+
 #define GPUGEMM_VERSION_MAJOR 0
 #define GPUGEMM_VERSION_MINOR 1
 #define GPUGEMM_VERSION_PATCH 0
@@ -99,6 +101,8 @@ struct gpugemm_decision {
 };
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

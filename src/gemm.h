@@ -48,8 +48,8 @@ static inline enum gg_layout gg_layout(const struct gg_gemm *p)
     return (enum gg_layout)((p->a_kmajor ? 2 : 0) + (p->b_kmajor ? 0 : 1));
 }
 
-/* Where an operand lives. Order matters: from GG_MANAGED on a kernel reads it in place. */
-enum gg_place { GG_HOST, GG_PINNED, GG_MANAGED, GG_DEVICE };
+/* Where an operand lives. Order matters: from GG_PEER on no CPU BLAS should touch it, from GG_MANAGED on a kernel reads it in place. */
+enum gg_place { GG_HOST, GG_PINNED, GG_PEER /* on another GPU than C */, GG_MANAGED, GG_DEVICE };
 
 /* Who computed C. */
 enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
@@ -57,12 +57,12 @@ enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
 /* Why. The text is what the trace, the statistics and `gpugemm info` print. */
 #define GG_REASONS(X)                                                                                                  \
     X(GG_OK, "faster on the GPU")                                                                                      \
-    X(GG_FORCED, "GPUGEMM_MODE=gpu")                                                                                   \
+    X(GG_GPU_FORCED, "GPUGEMM_MODE=gpu")                                                                                   \
     X(GG_IN_PLACE, "operands in GPU memory")                                                                           \
     X(GG_BAD_ARGS, "illegal argument")                                                                                 \
     X(GG_EMPTY, "nothing to multiply")                                                                                 \
     X(GG_TOO_SMALL, "faster on the CPU")                                                                               \
-    X(GG_MODE_CPU, "GPUGEMM_MODE=cpu")                                                                                 \
+    X(GG_CPU_FORCED, "GPUGEMM_MODE=cpu")                                                                                 \
     X(GG_NO_GPU, "no usable GPU")                                                                                      \
     X(GG_STARTING, "the GPU is starting")                                                                              \
     X(GG_FORKED, "forked after the GPU was started")                                                                   \

@@ -33,7 +33,65 @@ struct gg_device {
     void *private_state; /* gpu.c's own: context, modules, streams, pools */
 };
 
-/* ---- for launch.c: all calls want dev's context current, which gg_gpu_enter does ---- */
+/* ---- start-up ------------------------------------------------------------------------------------------------------------ */
+
+/* OFF until the first call worth a GPU; then STARTING on a background thread, and READY or NONE for good; DEAD after a sticky error; FORKED in
+ * the child of a process that had left OFF. */
+enum gg_gpu_state { GG_GPU_OFF, GG_GPU_STARTING, GG_GPU_READY, GG_GPU_NONE, GG_GPU_DEAD, GG_GPU_FORKED };
+
+enum gg_gpu_state gg_gpu_state(void);
+double gg_gpu_start_left(void); /* seconds until READY, estimated; 0 when it is */
+void gg_gpu_start(void);        /* in the background; idempotent */
+bool gg_gpu_wait(void);         /* starts it if need be and waits; is it READY? */
+
+/* The GPU for host operands: the first of GPUGEMM_DEVICES. NULL unless READY. */
+struct gg_device *gg_gpu_default(void);
+const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; "" when it is not */
+
+/* ---- where pointers live ---------------------------------------------------------------------------------------------------- */
+
+/* Has anybody in this process loaded the CUDA driver? Only then can a pointer be other than HOST. A few nanoseconds. */
+bool gg_gpu_loaded(void);
+
+struct gg_location {
+    enum gg_place place;
+    int ordinal;
+    void *context; /* the CUcontext it was allocated in; NULL where the driver names none (stream-ordered allocations) */
+};
+struct gg_location gg_gpu_locate(const void *pointer);
+
+/* The device, in the right context, for an operand there; set up at first use. NULL: it cannot be used. */
+struct gg_device *gg_gpu_device_of(const struct gg_location *where);
+
+/* ---- work. All of it wants the device's context current: between enter and leave, on any thread. ------------------------------------ */
+
+bool gg_gpu_enter(struct gg_device *dev);
+void gg_gpu_leave(void);
+
+#define GG_LEGACY_STREAM ((gg_stream)1) /* CU_STREAM_LEGACY of the current context */
+
+gg_stream gg_gpu_stream_create(void); /* does not synchronise with the legacy stream */
+bool gg_gpu_stream_sync(gg_stream stream);
+bool gg_gpu_stream_wait(gg_stream stream, gg_event event);
+bool gg_gpu_stream_capturing(gg_stream stream);
+gg_event gg_gpu_event_create(void); /* waiting for it sleeps */
+bool gg_gpu_event_record(gg_event event, gg_stream stream);
+bool gg_gpu_event_sync(gg_event event);
+int gg_gpu_event_done(gg_event event); /* 1 yes, 0 not yet, -1 the GPU failed */
+
+void *gg_gpu_alloc(size_t bytes); /* device memory; NULL: none to be had */
+void gg_gpu_free(void *pointer);
+size_t gg_gpu_free_memory(void);
+void *gg_gpu_pinned_alloc(size_t bytes); /* host memory, page-locked for every device */
+
+/* A detached thread with all signals blocked. False: there is none to be had. */
+bool gg_thread_start(void *(*body)(void *), void *argument);
+
+/* Asynchronous copies between any two places the driver knows. `height` lines of `width` bytes, the pitches apart. */
+bool gg_gpu_copy(void *dst, const void *src, size_t bytes, gg_stream stream);
+bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height, gg_stream stream);
+
+/* ---- launching ----------------------------------------------------------------------------------------------------------- */
 
 struct gg_dim {
     unsigned x, y, z;

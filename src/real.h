@@ -18,6 +18,11 @@ bool gg_real_is_ilp64(const void *routine);
  * Operands must be host memory. For the tiles a failing GPU left open, and for a spelling the real BLAS lacks. */
 void gg_real_gemm(const struct gg_gemm *p, const void *caller);
 
+/* This thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. */
+bool gg_real_inside(void);
+void gg_real_enter(void);
+void gg_real_leave(void);
+
 /* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
 const char *gg_real_path(void);
 

@@ -1,0 +1,88 @@
+/* api.c — owns the gpugemm_* functions that are calls: gemm with a stream and a status, warm-up, version. They share every stage with the BLAS
+ * names; only bad news differs: a status instead of an abort. The statistics' functions are in trace.c, the pointer mode in serve.c. */
+#include "gpugemm.h"
+
+#include <stdio.h>
+
+#include "check.h"
+#include "real.h"
+#include "serve.h"
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+const char *gpugemm_version(void)
+{
+    return TEXT(GPUGEMM_VERSION_MAJOR) "." TEXT(GPUGEMM_VERSION_MINOR) "." TEXT(GPUGEMM_VERSION_PATCH);
+}
+
+const char *gpugemm_status_string(int status)
+{
+    static const char *const words[] = {"success",
+                                        "no usable GPU for operands in GPU memory",
+                                        "out of memory",
+                                        "the GPU reported an error",
+                                        "no kernel for this GPU in this build",
+                                        "host operands cannot be captured in a graph"};
+    static const char *const arguments[] = {"layout", "transa", "transb", "m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc"};
+    static char illegal[sizeof arguments / sizeof *arguments][40]; /* filled with what never changes: a race writes the same bytes */
+    if (status >= 0 && status < (int)(sizeof words / sizeof *words))
+        return words[status];
+    if (status < 0 && -status <= (int)(sizeof arguments / sizeof *arguments)) {
+        char *text = illegal[-status - 1];
+        snprintf(text, sizeof illegal[0], "illegal argument %d (%s)", -status, arguments[-status - 1]);
+        return text;
+    }
+    return "unknown status";
+}
+
+static int status_of(enum gg_reason reason)
+{
+    switch (reason) {
+    case GG_NO_MEMORY: return GPUGEMM_NO_MEMORY;
+    case GG_GPU_ERROR:
+    case GG_DEAD: return GPUGEMM_GPU_ERROR;
+    case GG_NO_KERNEL: return GPUGEMM_NO_KERNEL;
+    case GG_IN_PLACE: return GPUGEMM_UNSUPPORTED; /* the GPU could, the capture could not */
+    default: return GPUGEMM_NO_GPU;
+    }
+}
+
+static int gemm(enum gg_type type, int layout, int transa, int transb, const struct gg_arguments *x, void *stream, const void *caller)
+{
+    struct gg_gemm p;
+    int info = gg_check_cblas(type, layout, transa, transb, x, &p);
+    if (info)
+        return -info;
+    struct gg_record record = {.symbol = type == GG_S ? "gpugemm_sgemm" : "gpugemm_dgemm"};
+    double start = gg_watched() ? gg_now() : 0;
+    bool complete = gg_serve(&(struct gg_request){.p = &p, .caller = caller, .stream = stream ? stream : GG_LEGACY_STREAM}, &record);
+    if (!complete && gg_on_gpu())
+        return status_of(record.reason);
+    if (!complete)
+        gg_real_gemm(&p, caller);
+    record.seconds = start > 0 ? gg_now() - start : 0;
+    gg_record(&record);
+    return GPUGEMM_SUCCESS;
+}
+
+int gpugemm_sgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
+                  int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                  int64_t ldc, void *stream)
+{
+    struct gg_arguments x = {m, n, k, lda, ldb, ldc, &alpha, &beta, a, b, c};
+    return gemm(GG_S, (int)layout, (int)transa, (int)transb, &x, stream, __builtin_return_address(0));
+}
+
+int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
+                  int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
+                  int64_t ldc, void *stream)
+{
+    struct gg_arguments x = {m, n, k, lda, ldb, ldc, &alpha, &beta, a, b, c};
+    return gemm(GG_D, (int)layout, (int)transa, (int)transb, &x, stream, __builtin_return_address(0));
+}
+
+int gpugemm_warmup(void)
+{
+    return gg_gpu_wait() ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;
+}

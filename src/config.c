@@ -1,0 +1,97 @@
+/* config.c — owns the options of config.def. It reads the environment once and never again; it never fails: a value it cannot read
+ * is one warning and the default. Called by every stage through gg_config(). */
+#include "config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "trace.h"
+
+static struct {
+    pthread_once_t once;
+    struct gg_config config;
+} g = {.once = PTHREAD_ONCE_INIT};
+
+const struct gg_option gg_options[] = {
+#define GG_OPTION(field, name, kind, value, text, meaning) {#name, text, meaning},
+#include "config.def"
+#undef GG_OPTION
+};
+const int gg_option_count = sizeof gg_options / sizeof *gg_options;
+
+/* Index of `text` in the NULL-terminated list, or -1. */
+static int word(const char *text, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcasecmp(text, words[i]) == 0)
+            return i;
+    return -1;
+}
+
+static bool read_MODE(const char *text, enum gg_mode *value)
+{
+    int i = word(text, (const char *const[]){"auto", "gpu", "cpu", NULL});
+    if (i >= 0)
+        *value = (enum gg_mode)i;
+    return i >= 0;
+}
+
+static bool read_TEXT(const char *text, const char **value)
+{
+    *value = text;
+    return true;
+}
+
+/* A non-negative number with an optional K, M or G (1024). */
+static bool read_BYTES(const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    int shift = 0;
+    if (end != text && *end) {
+        static const char suffixes[] = "kKmMgG";
+        const char *suffix = strchr(suffixes, *end);
+        if (!suffix || end[1])
+            return false;
+        shift = 10 * (1 + (int)(suffix - suffixes) / 2);
+    }
+    if (errno || end == text || number < 0 || number > INT64_MAX >> shift)
+        return false;
+    *value = (int64_t)number << shift;
+    return true;
+}
+
+static bool read_COUNT(const char *text, int64_t *value)
+{
+    return read_BYTES(text, value) && *value <= 1024;
+}
+
+static void read_environment(void)
+{
+    int saved = errno;
+    const char *text;
+#define GG_OPTION(field, name, kind, value, ...)                                                                       \
+    g.config.field = value;                                                                                            \
+    text = secure_getenv(#name);                                                                                       \
+    if (text && *text && !read_##kind(text, &g.config.field)) {                                                        \
+        g.config.field = value;                                                                                        \
+        gg_warn("%s=%s cannot be read; the default is used", #name, text);                                             \
+    }
+#include "config.def"
+#undef GG_OPTION
+    if (g.config.stats && strcmp(g.config.stats, "0") == 0)
+        g.config.stats = NULL;
+    if (g.config.trace && strcmp(g.config.trace, "0") == 0)
+        g.config.trace = NULL;
+    errno = saved;
+}
+
+const struct gg_config *gg_config(void)
+{
+    pthread_once(&g.once, read_environment);
+    return &g.config;
+}

@@ -1,0 +1,21 @@
+/* device.c — owns the path of operands that are in GPU memory already: choose a kernel, enqueue it, wait if the caller must. It copies
+ * nothing and allocates nothing. Called by entry.c (BLAS names, legacy stream, waits) and api.c (the caller's stream). */
+#include "config.h"
+#include "kernels.h"
+#include "staged.h"
+
+bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream, bool wait, struct gg_outcome *outcome)
+{
+    struct gg_gemm q = *p;
+    if (q.k == 0 || q.alpha == 0) /* C := beta C, whatever alpha is: NaN·0 terms do not exist */
+        q.k = 0, q.alpha = 0;
+    struct gg_choice choice = gg_select(&q, &dev->arch, gg_config()->kernel);
+    outcome->kernel = choice.kernel;
+    outcome->reason = GG_NO_KERNEL;
+    if (!choice.kernel || !gg_gpu_enter(dev))
+        return false;
+    bool done = gg_launch(dev, &choice, &q, stream) && (!wait || gg_gpu_stream_sync(stream));
+    gg_gpu_leave();
+    outcome->reason = done ? GG_IN_PLACE : GG_GPU_ERROR;
+    return done;
+}

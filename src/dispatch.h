@@ -1,0 +1,48 @@
+/* dispatch.h — the decision of one call, and the facts it is made from. dispatch.c is pure: same problem and facts, same answer. */
+#ifndef GG_DISPATCH_H
+#define GG_DISPATCH_H
+
+#include "config.h"
+#include "gemm.h"
+#include "kernels.h"
+
+struct gg_facts {
+    enum gg_mode mode;
+    enum gg_gpu_state gpu;
+    double start_left;               /* seconds until a GPU that is OFF or STARTING would be ready */
+    const struct gg_arch *arch;      /* of the GPU that would serve; NULL unless READY */
+    enum gg_place a, b, c;
+    bool round_to_nearest;
+    const char *kernel;              /* GPUGEMM_KERNEL */
+    struct gg_rates {
+        double h2d, d2h;             /* bytes/s between pageable memory and the GPU, staged */
+        double latency;              /* seconds a staged call takes beyond its bytes and flops */
+        double flops[2];             /* GPU, by enum gg_type, until a kernel's own prediction is known */
+        double cpu_flops[2];         /* CPU BLAS, all threads */
+        double cpu_latency;          /* seconds a CPU call takes at least */
+    } rates;
+};
+
+struct gg_decision {
+    enum gg_path path;
+    enum gg_reason reason;
+    bool start;                      /* bring the GPU up in the background: it would have been faster */
+    bool wait;                       /* … and wait for it: even now it would be faster, or the operands leave no choice */
+    struct gg_choice choice;         /* valid when arch was known and path is not CPU */
+    double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
+};
+
+/* Who serves *p. Total: every problem gets an answer. With operands in GPU memory the path is never CPU unless C is trivially complete;
+ * a reason other than GG_IN_PLACE then says why the GPU cannot serve either. */
+struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *facts);
+
+/* Nothing to compute beyond C := beta C. */
+static inline bool gg_is_empty(const struct gg_gemm *p)
+{
+    return p->m == 0 || p->n == 0 || p->k == 0 || p->alpha == 0;
+}
+
+/* Defaults that are sane on PCIe 4 and 5 with `threads` CPU threads at hand. */
+struct gg_rates gg_default_rates(int threads);
+
+#endif

@@ -1,0 +1,159 @@
+/* entry.c — owns the exported spellings of sgemm and dgemm (symbols.def). The caller's own arguments stay in the entry's frame, so that a
+ * declined call goes to the same routine of the real BLAS exactly as it came. It decides nothing: check.c and serve.c do.
+ *
+ * CBLAS integers are declared 64 bits wide even under 32-bit names: they travel in registers and eight-byte stack slots either way, the low
+ * half is what a 32-bit caller meant, and an ILP64 library under plain names gets all of it back. */
+#include <stdatomic.h>
+
+#include "check.h"
+#include "real.h"
+#include "serve.h"
+
+#define GG_EXPORT __attribute__((visibility("default")))
+
+enum symbol {
+#define X(name, ...) ID_##name,
+#include "symbols.def"
+    SYMBOLS
+};
+
+static const char *const names[] = {
+#define X(name, ...) #name,
+#include "symbols.def"
+};
+
+/* What is known of a spelling's counterpart in the real BLAS. */
+static struct {
+    _Atomic(void *) routine; /* NULL: there is none */
+    _Atomic enum { UNKNOWN, KNOWN, ILP64_UNDER_PLAIN_NAME } state;
+} real[SYMBOLS];
+
+struct call {
+    enum symbol symbol;
+    const void *caller;
+    void *routine;
+    bool entered; /* the real BLAS, as far as gg_real_inside is concerned */
+    bool recorded;
+    int info;
+    double start;
+    struct gg_gemm p;
+    struct gg_record record;
+};
+
+static void look_up(struct call *call, bool narrow)
+{
+    void *routine = gg_real_find(names[call->symbol], call->caller);
+    atomic_store(&real[call->symbol].routine, routine);
+    atomic_store(&real[call->symbol].state, narrow && gg_real_is_ilp64(routine) ? ILP64_UNDER_PLAIN_NAME : KNOWN);
+}
+
+/* The reference's report for a spelling the real BLAS lacks: through the program's xerbla_, whoever defines it. */
+static void report(const struct call *call, bool cblas)
+{
+    extern void xerbla_(const char *, const int *, size_t); /* our own stub: it finds the one that must win */
+    static const char fortran_position[] = {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+    int info = cblas ? fortran_position[call->info] : call->info;
+    xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
+}
+
+/* True: all is done. False: the real BLAS has the floor, and end() is due afterwards. */
+static bool served(struct call *call, bool narrow, bool cblas)
+{
+    if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN)
+        look_up(call, narrow);
+    call->routine = atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed);
+    call->record.symbol = names[call->symbol];
+    if (gg_real_inside()) { /* one call of the user's is one decision */
+        call->recorded = true;
+        return false;
+    }
+    if (gg_watched())
+        call->start = gg_now();
+    bool complete = false;
+    if (atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME) {
+        call->record.reason = GG_ILP64_PLAIN;
+    } else if (call->info) {
+        call->record.reason = GG_BAD_ARGS;
+        gg_record(&call->record); /* now: a user's xerbla_ may longjmp, and is not "inside the real BLAS" for ever then */
+        call->recorded = true;
+    } else {
+        complete = gg_serve(&(struct gg_request){.p = &call->p, .caller = call->caller, .stream = GG_LEGACY_STREAM, .wait = true},
+                            &call->record);
+        if (!complete && gg_on_gpu())
+            gg_abort("%s: operands in GPU memory, and the GPU cannot serve: %s %s", names[call->symbol],
+                     gg_reason_text(call->record.reason), gg_gpu_trouble());
+    }
+    if (!complete && !call->routine) { /* the real BLAS lacks this spelling */
+        if (call->info)
+            report(call, cblas);
+        else
+            gg_real_gemm(&call->p, call->caller);
+        complete = true;
+    }
+    if (complete && !call->recorded) {
+        if (call->start > 0)
+            call->record.seconds = gg_now() - call->start;
+        gg_record(&call->record);
+    }
+    call->entered = !complete && !call->recorded;
+    if (call->entered)
+        gg_real_enter();
+    return complete;
+}
+
+static void end(struct call *call)
+{
+    if (call->entered)
+        gg_real_leave();
+    if (call->recorded)
+        return;
+    if (call->start > 0)
+        call->record.seconds = gg_now() - call->start;
+    gg_record(&call->record);
+}
+
+/* The hidden lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. */
+#define GG_F77(NAME, TYPE, INT)                                                                                        \
+    GG_EXPORT void NAME(const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha,     \
+              const void *a, const INT *lda, const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc) \
+    {                                                                                                                  \
+        struct call call = {.symbol = ID_##NAME, .caller = __builtin_return_address(0), .record.type = TYPE};          \
+        struct gg_arguments x = {*m, *n, *k, *lda, *ldb, *ldc, alpha, beta, a, b, c};                                  \
+        call.info = gg_check_f77(TYPE, *transa, *transb, &x, &call.p);                                                 \
+        if (served(&call, sizeof(INT) == 4, false))                                                                    \
+            return;                                                                                                    \
+        ((f77_gemm *)call.routine)(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1, 1);                \
+        end(&call);                                                                                                    \
+    }
+
+#define GG_CBLAS(NAME, TYPE, T, INT)                                                                                   \
+    GG_EXPORT void NAME(int layout, int transa, int transb, int64_t m, int64_t n, int64_t k, T alpha, const void *a, int64_t lda, \
+              const void *b, int64_t ldb, T beta, void *c, int64_t ldc)                                                \
+    {                                                                                                                  \
+        struct call call = {.symbol = ID_##NAME, .caller = __builtin_return_address(0), .record.type = TYPE};          \
+        struct gg_arguments x = {(INT)m, (INT)n, (INT)k, (INT)lda, (INT)ldb, (INT)ldc, &alpha, &beta, a, b, c};        \
+        call.info = gg_check_cblas(TYPE, layout, transa, transb, &x, &call.p);                                         \
+        if (served(&call, sizeof(INT) == 4, true))                                                                     \
+            return;                                                                                                    \
+        ((cblas_##T##_gemm *)call.routine)(layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);      \
+        end(&call);                                                                                                    \
+    }
+
+typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *,
+                      const void *, const void *, const void *, void *, const void *, size_t, size_t);
+typedef void cblas_float_gemm(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float,
+                              void *, int64_t);
+typedef void cblas_double_gemm(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double,
+                               void *, int64_t);
+
+#define GG_ENTRY_F77_32_S(name) GG_F77(name, GG_S, int32_t)
+#define GG_ENTRY_F77_32_D(name) GG_F77(name, GG_D, int32_t)
+#define GG_ENTRY_F77_64_S(name) GG_F77(name, GG_S, int64_t)
+#define GG_ENTRY_F77_64_D(name) GG_F77(name, GG_D, int64_t)
+#define GG_ENTRY_CBLAS_32_S(name) GG_CBLAS(name, GG_S, float, int32_t)
+#define GG_ENTRY_CBLAS_32_D(name) GG_CBLAS(name, GG_D, double, int32_t)
+#define GG_ENTRY_CBLAS_64_S(name) GG_CBLAS(name, GG_S, float, int64_t)
+#define GG_ENTRY_CBLAS_64_D(name) GG_CBLAS(name, GG_D, double, int64_t)
+
+#define X(name, type, abi) GG_ENTRY_##abi##_##type(name)
+#include "symbols.def"

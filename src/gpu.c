@@ -1,0 +1,613 @@
+/* gpu.c — owns everything CUDA: start-up, devices, contexts, memory, streams, launches, and the knowledge that the GPU has died. It is the
+ * only C file that includes a CUDA header. It uses the driver API alone, found by dlopen at first use, so that nothing is needed at
+ * load. It never tears down: CUDA calls during exit fail, and the driver frees everything with the process. */
+#include "gpu.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "config.h"
+#include "kernels.h"
+#include "staged.h"
+#include "trace.h"
+
+/* ---- the driver's functions ------------------------------------------------------------------------------------------------ */
+
+/* Needed ones first; a driver without one of them is too old. cuda.h maps some names to their newest version: X expands its argument. */
+#define NEEDED(X)                                                                                                      \
+    X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute)        \
+    X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)           \
+    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemcpyAsync) X(cuMemcpy2DAsync) \
+    X(cuStreamCreateWithPriority) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuEventCreate)  \
+    X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)               \
+    X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
+#define OPTIONAL(X) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled)
+
+static struct {
+    _Atomic int state; /* enum gg_gpu_state */
+    _Atomic bool have_driver; /* cu is filled */
+    double started;    /* when STARTING began */
+    char trouble[200];
+    pthread_mutex_t lock; /* devices, modules, workspaces; the state's way out of OFF and STARTING */
+    pthread_cond_t changed;
+    struct gg_device *devices[4 * GG_MAX_DEVICES]; /* one a context */
+    int device_count;
+    struct gg_device *host_device;
+    struct {
+#define FIELD(name) __typeof__(name) *name;
+        NEEDED(FIELD) OPTIONAL(FIELD)
+    } cu;
+} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+#define cu g.cu
+
+struct workspace {
+    gg_stream stream;
+    void *memory;
+    size_t bytes;
+    uint64_t used; /* when, in calls */
+};
+
+enum { WORKSPACES = 32, MAX_KERNELS = 96 };
+
+struct gg_device_state {
+    CUcontext context;
+    CUmodule modules[MAX_KERNELS];              /* by row; rows of one image share it */
+    _Atomic(CUfunction) functions[MAX_KERNELS][4];
+    struct workspace workspaces[WORKSPACES];
+    uint64_t clock;
+};
+
+static struct gg_device_state *state_of(struct gg_device *dev)
+{
+    return dev->private_state;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+
+static void set_state(enum gg_gpu_state state)
+{
+    atomic_store_explicit(&g.state, state, memory_order_release);
+}
+
+/* Errors a call can have without the context being lost. */
+static bool is_survivable(CUresult e)
+{
+    switch (e) {
+    case CUDA_SUCCESS:
+    case CUDA_ERROR_NOT_READY:
+    case CUDA_ERROR_OUT_OF_MEMORY:
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_NOT_FOUND:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+    case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+    case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+    case CUDA_ERROR_STREAM_CAPTURE_MERGE:
+    case CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
+    case CUDA_ERROR_STREAM_CAPTURE_UNJOINED:
+    case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+    case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: return true;
+    default: return false;
+    }
+}
+
+/* Every result of the driver comes through here. */
+static bool ok(CUresult e, const char *what)
+{
+    if (e == CUDA_SUCCESS)
+        return true;
+    if (!is_survivable(e) && gg_gpu_state() == GG_GPU_READY) {
+        const char *text = NULL;
+        cu.cuGetErrorString(e, &text);
+        snprintf(g.trouble, sizeof g.trouble, "%s: %s (%d)", what, text ? text : "unknown error", (int)e);
+        set_state(GG_GPU_DEAD);
+        gg_warn("the GPU failed, %s; the CPU serves from here on", g.trouble);
+    }
+    return false;
+}
+
+#define GG_CU(function, ...) ok(cu.function(__VA_ARGS__), #function)
+
+/* ---- the driver itself --------------------------------------------------------------------------------------------------------- */
+
+static int find_driver(struct dl_phdr_info *info, size_t size, void *found)
+{
+    (void)size;
+    const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    *(bool *)found = slash && strncmp(slash, "/libcuda.so", 11) == 0;
+    return *(bool *)found;
+}
+
+/* The list of loaded objects is walked at most once a tick of the coarse clock (1–10 ms): between the driver being loaded and the first
+ * device pointer lie cuInit and the creation of a context, which take longer than that. */
+bool gg_gpu_loaded(void)
+{
+    static _Atomic bool found;
+    static _Atomic long last_tick = -1;
+    if (atomic_load_explicit(&found, memory_order_acquire))
+        return true;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    long tick = t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    if (tick == atomic_load_explicit(&last_tick, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&last_tick, tick, memory_order_relaxed);
+    bool yes = false;
+    dl_iterate_phdr(find_driver, &yes);
+    if (yes)
+        atomic_store_explicit(&found, true, memory_order_release);
+    return yes;
+}
+
+/* Fills cu. Under g.lock. */
+static bool load_driver(void)
+{
+    if (atomic_load(&g.have_driver))
+        return true;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!driver) {
+        snprintf(g.trouble, sizeof g.trouble, "no CUDA driver (libcuda.so.1)");
+        return false;
+    }
+#define EXPANDED(name) #name
+#define NAME(name) EXPANDED(name)
+#define LOAD(name)                                                                                                     \
+    *(void **)&cu.name = dlsym(driver, NAME(name));                                                                    \
+    if (!cu.name)                                                                                                      \
+        missing = NAME(name);
+    const char *missing = NULL;
+    OPTIONAL(LOAD)
+    missing = NULL;
+    NEEDED(LOAD)
+    if (missing) {
+        snprintf(g.trouble, sizeof g.trouble, "the CUDA driver is too old (no %s)", missing);
+        return false;
+    }
+    atomic_store(&g.have_driver, true);
+    return true;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------------------------------------- */
+
+static int attribute(CUdevice device, CUdevice_attribute what)
+{
+    int value = 0;
+    cu.cuDeviceGetAttribute(&value, what, device);
+    return value;
+}
+
+/* The device of `context`; with NULL the primary context of `ordinal`. Under g.lock. */
+static struct gg_device *open_device(int ordinal, CUcontext context)
+{
+    CUdevice device;
+    if (!GG_CU(cuDeviceGet, &device, ordinal))
+        return NULL;
+    if (!context && !GG_CU(cuDevicePrimaryCtxRetain, &context, device))
+        return NULL;
+    for (int i = 0; i < g.device_count; i++)
+        if (state_of(g.devices[i])->context == context)
+            return g.devices[i];
+    if (g.device_count == sizeof g.devices / sizeof *g.devices || gg_kernel_count > MAX_KERNELS)
+        return NULL;
+    struct gg_device *dev = calloc(1, sizeof *dev);
+    struct gg_device_state *state = calloc(1, sizeof *state);
+    if (!dev || !state) {
+        free(dev);
+        free(state);
+        return NULL;
+    }
+    state->context = context;
+    *dev = (struct gg_device){.ordinal = ordinal, .private_state = state};
+    cu.cuDeviceGetName(dev->name, sizeof dev->name, device);
+    size_t memory = 0;
+    cu.cuDeviceTotalMem(&memory, device);
+    dev->arch = (struct gg_arch){
+        .cc = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+              attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        .sms = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        .clock_mhz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000,
+        .smem_per_block = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        .smem_per_sm = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        .l2_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+        .memory_bytes = (int64_t)memory,
+        .bandwidth = 2e3 * attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 8 *
+                     attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+    };
+    g.devices[g.device_count++] = dev;
+    return dev;
+}
+
+/* Tries the ordinals of GPUGEMM_DEVICES, else 0, 1, …; the first that opens serves host operands. Under g.lock. */
+static bool start(void)
+{
+    if (!load_driver())
+        return false;
+    CUresult e = cu.cuInit(0);
+    int count = 0;
+    if (e == CUDA_SUCCESS)
+        e = cu.cuDeviceGetCount(&count);
+    if (e != CUDA_SUCCESS || count == 0) {
+        const char *text = NULL;
+        cu.cuGetErrorString(e, &text);
+        snprintf(g.trouble, sizeof g.trouble, "%s", e == CUDA_SUCCESS ? "no CUDA device" : text ? text : "cuInit failed");
+        return false;
+    }
+    if (gg_kernel_count == 0) {
+        snprintf(g.trouble, sizeof g.trouble, "this build has no GPU kernels");
+        return false;
+    }
+    const char *list = gg_config()->devices;
+    for (int i = 0; list ? *list != 0 : i < count; i++) {
+        char *end;
+        long ordinal = list ? strtol(list, &end, 10) : i;
+        if (list) {
+            if (end == list || (*end && *end != ',')) {
+                gg_warn("GPUGEMM_DEVICES=%s cannot be read; the default is used", gg_config()->devices);
+                list = NULL;
+                i = -1;
+                continue;
+            }
+            list = *end ? end + 1 : end;
+        }
+        if (ordinal >= 0 && ordinal < count && (g.host_device = open_device((int)ordinal, NULL)))
+            return true;
+    }
+    snprintf(g.trouble, sizeof g.trouble, "no CUDA device could be opened");
+    return false;
+}
+
+/* ---- start-up ------------------------------------------------------------------------------------------------------------------ */
+
+enum gg_gpu_state gg_gpu_state(void)
+{
+    return (enum gg_gpu_state)atomic_load_explicit(&g.state, memory_order_acquire);
+}
+
+const char *gg_gpu_trouble(void)
+{
+    enum gg_gpu_state state = gg_gpu_state();
+    return state == GG_GPU_NONE || state == GG_GPU_DEAD ? g.trouble : "";
+}
+
+double gg_gpu_start_left(void)
+{
+    /* cuInit, a context and the first module: 0.25–0.6 s on the H200 machine (2026-11) */
+    const double whole = 0.6, least = 0.02;
+    enum gg_gpu_state state = gg_gpu_state();
+    if (state != GG_GPU_STARTING)
+        return state == GG_GPU_OFF ? whole : 0;
+    double left = whole - (gg_now() - g.started);
+    return left > least ? left : least;
+}
+
+static void in_child(void)
+{
+    if (gg_gpu_state() != GG_GPU_OFF && gg_gpu_state() != GG_GPU_NONE)
+        set_state(GG_GPU_FORKED);
+}
+
+static void *starter(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&g.lock);
+    bool up = start();
+    pthread_mutex_unlock(&g.lock);
+    if (up && gg_gpu_enter(g.host_device)) {
+        gg_staged_prepare(g.host_device);
+        gg_gpu_leave();
+    }
+    pthread_mutex_lock(&g.lock);
+    set_state(up ? GG_GPU_READY : GG_GPU_NONE);
+    pthread_cond_broadcast(&g.changed);
+    pthread_mutex_unlock(&g.lock);
+    return NULL;
+}
+
+void gg_gpu_start(void)
+{
+    if (gg_gpu_state() != GG_GPU_OFF)
+        return;
+    pthread_mutex_lock(&g.lock);
+    if (gg_gpu_state() == GG_GPU_OFF) {
+        static bool registered;
+        if (!registered)
+            registered = pthread_atfork(NULL, NULL, in_child) == 0;
+        g.started = gg_now();
+        set_state(GG_GPU_STARTING);
+        if (!gg_thread_start(starter, NULL)) {
+            snprintf(g.trouble, sizeof g.trouble, "no thread to start the GPU on");
+            set_state(GG_GPU_NONE);
+        }
+    }
+    pthread_mutex_unlock(&g.lock);
+}
+
+bool gg_gpu_wait(void)
+{
+    gg_gpu_start();
+    if (gg_gpu_state() == GG_GPU_STARTING) {
+        pthread_mutex_lock(&g.lock);
+        while (gg_gpu_state() == GG_GPU_STARTING)
+            pthread_cond_wait(&g.changed, &g.lock);
+        pthread_mutex_unlock(&g.lock);
+    }
+    return gg_gpu_state() == GG_GPU_READY;
+}
+
+struct gg_device *gg_gpu_default(void)
+{
+    return gg_gpu_state() == GG_GPU_READY ? g.host_device : NULL;
+}
+
+bool gg_thread_start(void *(*body)(void *), void *argument)
+{
+    sigset_t all, saved; /* the program's signals are for its own threads */
+    sigfillset(&all);
+    pthread_attr_t detached;
+    pthread_t thread;
+    if (pthread_attr_init(&detached))
+        return false;
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    int e = pthread_create(&thread, &detached, body, argument);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&detached);
+    return e == 0;
+}
+
+/* ---- pointers ------------------------------------------------------------------------------------------------------------------ */
+
+struct gg_location gg_gpu_locate(const void *pointer)
+{
+    struct gg_location where = {.place = GG_HOST, .ordinal = -1};
+    if (!pointer || !gg_gpu_loaded())
+        return where;
+    if (!atomic_load(&g.have_driver)) { /* the program uses CUDA, we have not yet */
+        pthread_mutex_lock(&g.lock);
+        bool have = load_driver();
+        pthread_mutex_unlock(&g.lock);
+        if (!have)
+            return where;
+    }
+    CUmemorytype type = 0;
+    unsigned managed = 0;
+    CUcontext context = NULL;
+    int ordinal = -1;
+    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                  CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void *values[] = {&type, &managed, &context, &ordinal};
+    /* An ordinary host pointer is a success with all values 0. Before cuInit it is an error: nobody can have device memory then. */
+    if (cu.cuPointerGetAttributes(4, what, values, (CUdeviceptr)pointer) != CUDA_SUCCESS || !type)
+        return where;
+    where.place = managed ? GG_MANAGED : type == CU_MEMORYTYPE_DEVICE ? GG_DEVICE : GG_PINNED;
+    where.ordinal = ordinal;
+    where.context = context;
+    return where;
+}
+
+struct gg_device *gg_gpu_device_of(const struct gg_location *where)
+{
+    if (gg_gpu_state() != GG_GPU_READY)
+        return NULL;
+    CUcontext context = where->context, current = NULL;
+    CUdevice device = -1, wanted = -2;
+    if (!context && cu.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && cu.cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+        cu.cuDeviceGet(&wanted, where->ordinal) == CUDA_SUCCESS && device == wanted)
+        context = current;
+    pthread_mutex_lock(&g.lock);
+    struct gg_device *dev = open_device(where->ordinal < 0 ? g.host_device->ordinal : where->ordinal, context);
+    pthread_mutex_unlock(&g.lock);
+    return dev;
+}
+
+/* ---- context, streams, events, memory ------------------------------------------------------------------------------------------- */
+
+bool gg_gpu_enter(struct gg_device *dev)
+{
+    return GG_CU(cuCtxPushCurrent, state_of(dev)->context);
+}
+
+void gg_gpu_leave(void)
+{
+    CUcontext ours;
+    cu.cuCtxPopCurrent(&ours);
+}
+
+gg_stream gg_gpu_stream_create(void)
+{
+    CUstream stream;
+    return GG_CU(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0) ? stream : NULL;
+}
+
+bool gg_gpu_stream_sync(gg_stream stream)
+{
+    return GG_CU(cuStreamSynchronize, stream);
+}
+
+bool gg_gpu_stream_wait(gg_stream stream, gg_event event)
+{
+    return GG_CU(cuStreamWaitEvent, stream, event, 0);
+}
+
+bool gg_gpu_stream_capturing(gg_stream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cu.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+gg_event gg_gpu_event_create(void)
+{
+    CUevent event;
+    return GG_CU(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) ? event : NULL;
+}
+
+bool gg_gpu_event_record(gg_event event, gg_stream stream)
+{
+    return GG_CU(cuEventRecord, event, stream);
+}
+
+bool gg_gpu_event_sync(gg_event event)
+{
+    return GG_CU(cuEventSynchronize, event);
+}
+
+int gg_gpu_event_done(gg_event event)
+{
+    CUresult e = cu.cuEventQuery(event);
+    return e == CUDA_ERROR_NOT_READY ? 0 : ok(e, "cuEventQuery") ? 1 : -1;
+}
+
+void *gg_gpu_alloc(size_t bytes)
+{
+    CUdeviceptr p;
+    return GG_CU(cuMemAlloc, &p, bytes) ? (void *)p : NULL;
+}
+
+void gg_gpu_free(void *pointer)
+{
+    if (pointer)
+        (void)GG_CU(cuMemFree, (CUdeviceptr)pointer);
+}
+
+size_t gg_gpu_free_memory(void)
+{
+    size_t free_bytes = 0, total = 0;
+    return GG_CU(cuMemGetInfo, &free_bytes, &total) ? free_bytes : 0;
+}
+
+void *gg_gpu_pinned_alloc(size_t bytes)
+{
+    void *p;
+    return GG_CU(cuMemHostAlloc, &p, bytes, CU_MEMHOSTALLOC_PORTABLE) ? p : NULL;
+}
+
+bool gg_gpu_copy(void *dst, const void *src, size_t bytes, gg_stream stream)
+{
+    return GG_CU(cuMemcpyAsync, (CUdeviceptr)dst, (CUdeviceptr)src, bytes, stream);
+}
+
+bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height, gg_stream stream)
+{
+    const size_t max_pitch = INT32_MAX; /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of every GPU so far */
+    if (dst_pitch == width && src_pitch == width)
+        return gg_gpu_copy(dst, src, width * height, stream);
+    if (dst_pitch > max_pitch || src_pitch > max_pitch || height == 1) {
+        for (size_t i = 0; i < height; i++)
+            if (!gg_gpu_copy((char *)dst + i * dst_pitch, (const char *)src + i * src_pitch, width, stream))
+                return false;
+        return true;
+    }
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                          .srcDevice = (CUdeviceptr)src,
+                          .srcPitch = src_pitch,
+                          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                          .dstDevice = (CUdeviceptr)dst,
+                          .dstPitch = dst_pitch,
+                          .WidthInBytes = width,
+                          .Height = height};
+    return GG_CU(cuMemcpy2DAsync, &copy, stream);
+}
+
+/* ---- launching ------------------------------------------------------------------------------------------------------------------ */
+
+/* Under g.lock. */
+static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, int entry)
+{
+    struct gg_device_state *state = state_of(dev);
+    int row = (int)(kernel - gg_kernels), first = 0;
+    while (gg_kernels[first].image != kernel->image)
+        first++;
+    if (!state->modules[first] && !GG_CU(cuModuleLoadData, &state->modules[first], kernel->image)) {
+        gg_warn("the kernels of %s do not load on this driver", kernel->name);
+        return NULL;
+    }
+    char name[96];
+    static const char *const suffixes[] = {"_nn", "_nt", "_tn", "_tt"};
+    snprintf(name, sizeof name, "%s%s", kernel->name, kernel->entries == 1 ? "" : suffixes[entry]);
+    CUfunction function;
+    if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], name))
+        return NULL;
+    if (kernel->smem > 48 * 1024 &&
+        !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->smem))
+        return NULL;
+    atomic_store_explicit(&state->functions[row][entry], function, memory_order_release);
+    return function;
+}
+
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, int entry, struct gg_dim grid, unsigned threads,
+                   unsigned smem, unsigned cluster, gg_stream stream, const void *args, size_t args_size)
+{
+    CUfunction function = atomic_load_explicit(&state_of(dev)->functions[kernel - gg_kernels][entry], memory_order_acquire);
+    if (!function) {
+        pthread_mutex_lock(&g.lock);
+        function = load_function(dev, kernel, entry);
+        pthread_mutex_unlock(&g.lock);
+        if (!function)
+            return false;
+    }
+    void *parameters[] = {(void *)args};
+    (void)args_size;
+    if (cluster <= 1)
+        return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, threads, 1, 1, smem, stream, parameters, NULL);
+    CUlaunchAttribute shape = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {cluster, 1, 1}};
+    CUlaunchConfig config = {.gridDimX = grid.x, .gridDimY = grid.y, .gridDimZ = grid.z, .blockDimX = threads, .blockDimY = 1,
+                             .blockDimZ = 1, .sharedMemBytes = smem, .hStream = stream, .attrs = &shape, .numAttrs = 1};
+    return cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
+}
+
+bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,
+                       int box_outer, int swizzle)
+{
+    static const CUtensorMapSwizzle swizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B,
+                                                  CU_TENSOR_MAP_SWIZZLE_128B};
+    cuuint64_t dims[] = {(cuuint64_t)inner, (cuuint64_t)outer}, strides[] = {(cuuint64_t)ld * gg_size(type)};
+    cuuint32_t box[] = {(cuuint32_t)box_inner, (cuuint32_t)box_outer}, steps[] = {1, 1};
+    return cu.cuTensorMapEncodeTiled &&
+           cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
+                                     (void *)base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                     swizzles[swizzle == 128 ? 3 : swizzle / 32], CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/* A stream's workspace is freed only when it must grow or when 32 other streams have been used since; cuMemFree waits for the GPU. */
+void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
+{
+    struct gg_device_state *state = state_of(dev);
+    pthread_mutex_lock(&g.lock);
+    struct workspace *mine = &state->workspaces[0];
+    for (int i = 0; i < WORKSPACES; i++) {
+        struct workspace *w = &state->workspaces[i];
+        if (w->memory && w->stream == stream) {
+            mine = w;
+            break;
+        }
+        if (w->used < mine->used)
+            mine = w;
+    }
+    if ((mine->stream != stream || mine->bytes < bytes) && !gg_gpu_stream_capturing(stream)) {
+        gg_gpu_free(mine->memory);
+        size_t size = (bytes + (1 << 20)) & ~(size_t)((1 << 20) - 1);
+        *mine = (struct workspace){.stream = stream, .memory = gg_gpu_alloc(size)};
+        mine->bytes = mine->memory ? size : 0;
+    }
+    mine->used = ++state->clock;
+    void *memory = mine->stream == stream && mine->bytes >= bytes ? mine->memory : NULL;
+    pthread_mutex_unlock(&g.lock);
+    return memory;
+}

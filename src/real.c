@@ -1,0 +1,233 @@
+/* real.c — owns the search for the BLAS the program already has, the CPU's answer for any valid problem, and the mark "this thread is
+ * inside the CPU BLAS". It never finds this library or another copy of it. Called by entry.c, forward.c, and staged.c to finish what a
+ * GPU left open.
+ *
+ * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (under Python the BLAS comes in RTLD_LOCAL and
+ * RTLD_NEXT is NULL); OpenBLAS and its kin by soname. A BLAS we load ourselves is RTLD_LOCAL but not RTLD_DEEPBIND: a program's own
+ * xerbla_ must win over the library's. */
+#include "real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "config.h"
+#include "trace.h"
+
+/* First the one the user names, then by preference. ILP64 spellings are looked for in the libraries that have them. */
+static const char *const sonames[] = {
+    NULL, /* GPUGEMM_BLAS */
+    "libopenblas.so.0", "libblas.so.3", "libcblas.so.3", "libflexiblas.so.3", "libblis.so.4", "libblis.so.3", "libmkl_rt.so.2",
+    "libopenblas64_.so.0", "libopenblas64.so.0", "libblas64_.so.3",
+};
+enum { SONAMES = sizeof sonames / sizeof *sonames, FIRST_WIDE = 8 };
+
+static struct {
+    _Atomic(void *) handles[SONAMES];
+    _Atomic bool tried[SONAMES];
+    _Atomic(const char *) path;
+    _Atomic(void *) gemm[2]; /* the Fortran gemm that gg_real_gemm uses, by type */
+    _Atomic bool gemm_wide[2];
+    _Atomic bool gemm_sought[2];
+} g;
+
+/* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Is this address in us, or in another copy of us (installed as libblas.so.3, say)? */
+static bool is_ours(const void *address)
+{
+    Dl_info self, info;
+    if (!dladdr((const void *)gg_real_find, &self) || !dladdr(address, &info))
+        return false;
+    if (info.dli_fbase == self.dli_fbase)
+        return true;
+    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!object)
+        return false;
+    void *mark = dlsym(object, "gpugemm_version");
+    Dl_info of_mark;
+    bool ours = mark && dladdr(mark, &of_mark) && of_mark.dli_fbase == info.dli_fbase;
+    dlclose(object);
+    return ours;
+}
+
+static void *accept(void *address)
+{
+    Dl_info info;
+    if (!address || is_ours(address))
+        return NULL;
+    if (!atomic_load(&g.path) && dladdr(address, &info))
+        atomic_store(&g.path, info.dli_fname);
+    return address;
+}
+
+static void *in_library(int i, const char *name)
+{
+    if (!atomic_load(&g.tried[i])) {
+        const char *file = i ? sonames[i] : gg_config()->blas;
+        void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_LOCAL) : NULL; /* two threads get the same handle */
+        if (i == 0 && file && !handle)
+            gg_warn("GPUGEMM_BLAS=%s cannot be loaded (%s); searching instead", file, dlerror());
+        atomic_store(&g.handles[i], handle);
+        atomic_store(&g.tried[i], true);
+    }
+    void *handle = atomic_load(&g.handles[i]);
+    return handle ? accept(dlsym(handle, name)) : NULL;
+}
+
+void *gg_real_near(const char *name, const void *caller)
+{
+    void *found = accept(dlsym(RTLD_NEXT, name));
+    Dl_info info;
+    if (!found && caller && dladdr(caller, &info)) {
+        void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        if (object) {
+            found = accept(dlsym(object, name));
+            dlclose(object);
+        }
+    }
+    return found;
+}
+
+void *gg_real_find(const char *name, const void *caller)
+{
+    int saved = errno;
+    void *found = in_library(0, name);
+    if (!found)
+        found = gg_real_near(name, caller);
+    bool wide = strstr(name, "64_") || strstr(name, "_64");
+    for (int i = wide ? FIRST_WIDE : 1; !found && i < (wide ? SONAMES : FIRST_WIDE); i++)
+        found = in_library(i, name);
+    errno = saved;
+    return found;
+}
+
+bool gg_real_is_ilp64(const void *routine)
+{
+    Dl_info info;
+    if (!routine || !dladdr(routine, &info) || !info.dli_fname)
+        return false;
+    const char *slash = strrchr(info.dli_fname, '/'), *file = slash ? slash + 1 : info.dli_fname;
+    return strstr(file, "blas64") || strstr(file, "ilp64");
+}
+
+const char *gg_real_path(void)
+{
+    return atomic_load(&g.path);
+}
+
+/* ---- being inside it ------------------------------------------------------------------------------------------------------------------ */
+
+static _Thread_local int depth;
+
+bool gg_real_inside(void)
+{
+    return depth > 0;
+}
+
+void gg_real_enter(void)
+{
+    depth++;
+}
+
+void gg_real_leave(void)
+{
+    depth--;
+}
+
+/* ---- any gemm of it -------------------------------------------------------------------------------------------------------------------- */
+
+typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *,
+                      const void *, const void *, const void *, void *, const void *, size_t, size_t);
+
+/* Finds a Fortran gemm: the near ones first, so that no second BLAS is loaded beside the program's. */
+static void seek(enum gg_type type, const void *caller)
+{
+    static const struct {
+        const char *name[2];
+        bool wide;
+    } names[] = {{{"sgemm_64_", "dgemm_64_"}, true}, {{"scipy_sgemm_64_", "scipy_dgemm_64_"}, true},
+                 {{"sgemm_", "dgemm_"}, false},      {{"scipy_sgemm_", "scipy_dgemm_"}, false}};
+    enum { NAMES = sizeof names / sizeof *names };
+    void *found = NULL;
+    bool wide = false;
+    for (int pass = 0; pass < 2 && !found; pass++)
+        for (int i = 0; i < NAMES && !found; i++) {
+            int n = pass ? NAMES - 1 - i : i; /* among those to be loaded the plain names are the likely ones */
+            found = pass ? gg_real_find(names[n].name[type], caller) : gg_real_near(names[n].name[type], caller);
+            wide = names[n].wide || gg_real_is_ilp64(found);
+        }
+    atomic_store(&g.gemm_wide[type], wide);
+    atomic_store(&g.gemm[type], found);
+    if (!found)
+        gg_warn("no CPU BLAS was found: plain loops serve, slowly. Install libopenblas0 or set GPUGEMM_BLAS");
+    atomic_store(&g.gemm_sought[type], true);
+}
+
+#define GG_PLAIN_GEMM(NAME, T)                                                                                         \
+    static void NAME(const struct gg_gemm *p)                                                                          \
+    {                                                                                                                  \
+        const T *a = p->a, *b = p->b, alpha = (T)p->alpha, beta = (T)p->beta;                                          \
+        for (int64_t j = 0; j < p->n; j++) {                                                                           \
+            T *c = (T *)p->c + j * p->ldc;                                                                             \
+            for (int64_t i = 0; beta != 1 && i < p->m; i++)                                                            \
+                c[i] = beta == 0 ? 0 : beta * c[i];                                                                    \
+            for (int64_t l = 0; alpha != 0 && l < p->k; l++)                                                           \
+                for (int64_t i = 0; i < p->m; i++)                                                                     \
+                    c[i] += alpha * (p->a_kmajor ? a[l + i * p->lda] : a[i + l * p->lda]) *                            \
+                            (p->b_kmajor ? b[l + j * p->ldb] : b[j + l * p->ldb]);                                     \
+        }                                                                                                              \
+    }
+GG_PLAIN_GEMM(plain_sgemm, float)
+GG_PLAIN_GEMM(plain_dgemm, double)
+
+static void call(const struct gg_gemm *p, f77_gemm *gemm, bool wide)
+{
+    float alpha_s = (float)p->alpha, beta_s = (float)p->beta;
+    const void *alpha = p->type == GG_S ? (const void *)&alpha_s : &p->alpha;
+    const void *beta = p->type == GG_S ? (const void *)&beta_s : &p->beta;
+    int64_t w[] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldc};
+    int32_t n[6];
+    for (int i = 0; i < 6; i++)
+        n[i] = (int32_t)w[i];
+#define INTEGER(i) (wide ? (const void *)&w[i] : (const void *)&n[i])
+    gemm(p->a_kmajor ? "T" : "N", p->b_kmajor ? "N" : "T", INTEGER(0), INTEGER(1), INTEGER(2), alpha, p->a, INTEGER(3), p->b, INTEGER(4),
+         beta, p->c, INTEGER(5), 1, 1);
+}
+
+/* In pieces that 32-bit integers can count. */
+static void call_in_pieces(const struct gg_gemm *p, f77_gemm *gemm)
+{
+    const int64_t most = 1 << 30, size = (int64_t)gg_size(p->type);
+    struct gg_gemm q = *p;
+    for (int64_t j = 0; j < p->n; j += most)
+        for (int64_t i = 0; i < p->m; i += most)
+            for (int64_t l = 0; l == 0 || l < p->k; l += most) {
+                q.m = p->m - i < most ? p->m - i : most;
+                q.n = p->n - j < most ? p->n - j : most;
+                q.k = p->k - l < most ? p->k - l : most;
+                q.a = (const char *)p->a + (p->a_kmajor ? l + i * p->lda : i + l * p->lda) * size;
+                q.b = (const char *)p->b + (p->b_kmajor ? l + j * p->ldb : j + l * p->ldb) * size;
+                q.c = (char *)p->c + (i + j * p->ldc) * size;
+                q.beta = l == 0 ? p->beta : 1;
+                call(&q, gemm, false);
+            }
+}
+
+void gg_real_gemm(const struct gg_gemm *p, const void *caller)
+{
+    if (!atomic_load(&g.gemm_sought[p->type]))
+        seek(p->type, caller);
+    f77_gemm *gemm = (f77_gemm *)atomic_load(&g.gemm[p->type]);
+    bool wide = atomic_load(&g.gemm_wide[p->type]);
+    bool narrow_ld = p->lda <= INT32_MAX && p->ldb <= INT32_MAX && p->ldc <= INT32_MAX;
+    gg_real_enter();
+    if (!gemm || (!wide && !narrow_ld))
+        (p->type == GG_S ? plain_sgemm : plain_dgemm)(p);
+    else if (wide)
+        call(p, gemm, true);
+    else
+        call_in_pieces(p, gemm);
+    gg_real_leave();
+}

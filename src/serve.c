@@ -1,0 +1,143 @@
+/* serve.c — owns the way of one valid call through the stages: gather the facts, ask dispatch.c, carry the answer out. It decides nothing
+ * itself but the one shortcut below, and it calls no BLAS. Called by entry.c and api.c. */
+#include "serve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "config.h"
+#include "fp.h"
+#include "gpugemm.h"
+#include "staged.h"
+
+static struct {
+    pthread_once_t once;
+    struct gg_rates rates;
+} g = {.once = PTHREAD_ONCE_INIT};
+
+static _Thread_local enum gpugemm_pointer_mode pointer_mode;
+static _Thread_local bool on_gpu;
+
+enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mode)
+{
+    enum gpugemm_pointer_mode before = pointer_mode;
+    pointer_mode = mode;
+    return before;
+}
+
+bool gg_on_gpu(void)
+{
+    return on_gpu;
+}
+
+static void measure_machine(void)
+{
+    cpu_set_t cpus;
+    g.rates = gg_default_rates(sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus));
+}
+
+/* Where the operands are, and the device that would serve them: the one that holds C, else A, else B, else the default one. */
+static struct gg_device *locate(const struct gg_gemm *p, struct gg_location where[3])
+{
+    const void *pointers[] = {gg_is_empty(p) ? NULL : p->a, gg_is_empty(p) ? NULL : p->b, p->c};
+    const struct gg_location *home = NULL;
+    for (int x = 0; x < 3; x++) {
+        where[x] = (struct gg_location){.place = GG_HOST};
+        if (pointer_mode != GPUGEMM_POINTER_HOST)
+            where[x] = gg_gpu_locate(pointers[x]);
+        if (where[x].place >= GG_MANAGED && (!home || where[x].place >= home->place))
+            home = &where[x];
+    }
+    on_gpu = home != NULL;
+    for (int x = 0; home && x < 3; x++)
+        if (where[x].place == GG_DEVICE && (where[x].ordinal != home->ordinal || where[x].context != home->context))
+            where[x].place = GG_PEER;
+    return home ? gg_gpu_device_of(home) : gg_gpu_default();
+}
+
+static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
+{
+    pthread_once(&g.once, measure_machine);
+    struct gg_device *dev = locate(p, where);
+    enum gg_gpu_state state = gg_gpu_state();
+    *facts = (struct gg_facts){.mode = gg_config()->mode,
+                               .gpu = state == GG_GPU_READY && !dev ? GG_GPU_NONE : state,
+                               .start_left = gg_gpu_start_left(),
+                               .arch = dev ? &dev->arch : NULL,
+                               .a = where[0].place,
+                               .b = where[1].place,
+                               .c = where[2].place,
+                               .round_to_nearest = to_nearest,
+                               .kernel = gg_config()->kernel,
+                               .rates = g.rates};
+    return dev;
+}
+
+static bool carry_out(const struct gg_request *request, bool to_nearest, struct gg_record *record)
+{
+    const struct gg_gemm *p = request->p;
+    struct gg_location where[3];
+    struct gg_facts facts;
+    struct gg_device *dev = gather(p, to_nearest, where, &facts);
+    struct gg_decision d = gg_dispatch(p, &facts);
+    if (d.start) {
+        if (d.wait)
+            gg_gpu_wait();
+        else
+            gg_gpu_start();
+    }
+    if (d.wait) {
+        dev = gather(p, to_nearest, where, &facts);
+        d = gg_dispatch(p, &facts);
+    }
+    record->reason = d.reason;
+    record->predicted_cpu = d.seconds_cpu;
+    record->predicted_gpu = d.seconds_gpu;
+    if (d.path == GG_PATH_CPU) {
+        bool complete = on_gpu && d.reason == GG_EMPTY; /* nothing to do to a C no CPU may touch */
+        record->path = complete ? GG_PATH_DEVICE : GG_PATH_CPU;
+        return complete;
+    }
+    if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
+        return false;
+    struct gg_outcome outcome = {.reason = d.reason};
+    bool complete = d.path == GG_PATH_DEVICE
+                        ? gg_device_gemm(dev, p, request->stream, request->wait, &outcome)
+                        : gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome);
+    if (complete) {
+        record->path = d.path;
+        record->kernel = outcome.kernel;
+        record->bytes_up = outcome.bytes_up;
+        record->bytes_down = outcome.bytes_down;
+        record->recovered = outcome.recovered;
+    } else {
+        record->reason = gg_gpu_state() == GG_GPU_DEAD ? GG_GPU_ERROR : outcome.reason;
+    }
+    return complete;
+}
+
+/* Too small for any GPU (its latency alone costs more), and by a multiplication of integers: such calls come by the million. */
+static bool is_tiny(const struct gg_gemm *p)
+{
+    return (__int128)p->m * p->n * p->k <= 64 * 64 * 64;
+}
+
+bool gg_serve(const struct gg_request *request, struct gg_record *record)
+{
+    const struct gg_gemm *p = request->p;
+    record->p = p;
+    record->type = p->type;
+    on_gpu = false;
+    if (is_tiny(p) && gg_config()->mode == GG_MODE_AUTO && (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded())) {
+        record->reason = gg_is_empty(p) ? GG_EMPTY : GG_TOO_SMALL;
+        return false;
+    }
+    struct gg_fp fp = gg_fp_read();
+    int saved = errno;
+    gg_fp_reset();
+    bool complete = carry_out(request, gg_fp_rounds_to_nearest(fp), record);
+    gg_fp_write(fp);
+    errno = saved;
+    return complete;
+}

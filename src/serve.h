@@ -1,0 +1,23 @@
+/* serve.h — one valid call, from the facts to the outcome. What entry.c (BLAS names) and api.c (gpugemm_*) share. */
+#ifndef GG_SERVE_H
+#define GG_SERVE_H
+
+#include "gemm.h"
+#include "gpu.h"
+#include "trace.h"
+
+struct gg_request {
+    const struct gg_gemm *p;
+    const void *caller; /* return address of the call, for the search of the real BLAS */
+    gg_stream stream;   /* for operands in GPU memory */
+    bool wait;          /* … and wait for them */
+};
+
+/* True: C is complete (or, without wait, enqueued). False: C is untouched; record->reason says why, and gg_on_gpu whether no CPU can help.
+ * Fills *record but for its symbol and seconds. Leaves errno and the floating-point environment as they were. */
+bool gg_serve(const struct gg_request *request, struct gg_record *record);
+
+/* Does any operand of the last call that gg_serve refused on this thread live in GPU memory? */
+bool gg_on_gpu(void);
+
+#endif

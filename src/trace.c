@@ -1,0 +1,398 @@
+/* trace.c — owns what the library says: warnings, the trace, statistics, the thread's last decision, the abort. It writes to stderr or the
+ * files it was told to, never to stdout, with write(2) and no buffers of its own, so that nothing is lost however the program ends: a
+ * trace line is out when its call returns, and a statistics file is a shared mapping that is a complete JSON object after every call. */
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "gpugemm.h"
+#include "kernels.h"
+
+enum { MAX_WARNINGS = 16, MAX_ROWS = 64, ROW_WIDTH = 384 };
+
+/* One line of the statistics: all calls of one routine that took the same path for the same reason. */
+struct row {
+    enum gg_type type;
+    enum gg_path path;
+    enum gg_reason reason;
+    const struct gg_kernel *kernel;
+    uint64_t calls;
+    double seconds, flops;
+    int64_t bytes_up, bytes_down;
+};
+
+static struct {
+    _Atomic int warnings;
+    /* always counted */
+    _Atomic uint64_t calls[2][GG_PATHS], recovered, bytes_up, bytes_down;
+    uint64_t total[GG_PATHS]; /* of the rows */
+    /* only when statistics or a trace are wanted */
+    pthread_once_t once;
+    _Atomic bool watched;
+    int trace_fd, trace_level;
+    pthread_mutex_t lock; /* rows and the file */
+    bool table;           /* print it at exit */
+    struct row rows[MAX_ROWS];
+    int row_count;
+    char *file; /* the mapping, NULL without */
+    bool forked;
+} g = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .trace_fd = -1};
+
+static _Thread_local struct gg_record last;
+static _Thread_local struct gg_gemm last_problem;
+
+static const char *const path_names[GG_PATHS] = {"cpu", "device", "staged"};
+
+const char *gg_reason_text(enum gg_reason reason)
+{
+    static const char *const texts[] = {
+#define X(id, text) text,
+        GG_REASONS(X)
+#undef X
+    };
+    return texts[reason];
+}
+
+double gg_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
+
+/* All of it, or as much as the descriptor takes; errors have nowhere to go. */
+static void write_all(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        text += n;
+        length -= (size_t)n;
+    }
+}
+
+static void write_line(int fd, const char *format, va_list args)
+{
+    char line[1024];
+    int saved = errno;
+    int n = snprintf(line, sizeof line, "gpugemm: ");
+    n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
+    if (n > (int)sizeof line - 2)
+        n = (int)sizeof line - 2;
+    line[n++] = '\n';
+    write_all(fd, line, (size_t)n);
+    errno = saved;
+}
+
+void gg_warn(const char *format, ...)
+{
+    if (atomic_fetch_add(&g.warnings, 1) >= MAX_WARNINGS)
+        return;
+    va_list args;
+    va_start(args, format);
+    write_line(STDERR_FILENO, format, args);
+    va_end(args);
+}
+
+void gg_abort(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(STDERR_FILENO, format, args);
+    va_end(args);
+    abort();
+}
+
+static void say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(int fd, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(fd, format, args);
+    va_end(args);
+}
+
+static void trace(const struct gg_record *r)
+{
+    char predicted[80] = "";
+    if (g.trace_level > 1)
+        snprintf(predicted, sizeof predicted, " predicted_cpu_us=%.1f predicted_gpu_us=%.1f", 1e6 * r->predicted_cpu, 1e6 * r->predicted_gpu);
+    if (!r->p) {
+        say(g.trace_fd, "%s path=cpu reason=\"%s\" us=%.1f", r->symbol, gg_reason_text(r->reason), 1e6 * r->seconds);
+        return;
+    }
+    const struct gg_gemm *p = r->p;
+    static const char *const layouts[] = {"NN", "NT", "TN", "TT"};
+    say(g.trace_fd, "%s %s m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldc=%lld path=%s kernel=%s reason=\"%s\" us=%.1f%s%s", r->symbol,
+        layouts[gg_layout(p)], (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->lda, (long long)p->ldb,
+        (long long)p->ldc, path_names[r->path], r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), 1e6 * r->seconds,
+        predicted, r->recovered ? " recovered" : "");
+}
+
+/* ---- statistics ---------------------------------------------------------------------------------------------------------------------- */
+
+static size_t file_size(void)
+{
+    return (size_t)(MAX_ROWS + 2) * ROW_WIDTH;
+}
+
+/* Writes one line of the file: exactly ROW_WIDTH characters, spaces at its end. */
+static void put_line(int line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_line(int line, const char *format, ...)
+{
+    char text[ROW_WIDTH + 1];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    n = n < 0 ? 0 : n < ROW_WIDTH ? n : ROW_WIDTH - 1;
+    memset(text + n, ' ', (size_t)(ROW_WIDTH - 1 - n));
+    text[ROW_WIDTH - 1] = '\n';
+    memcpy(g.file + (size_t)line * ROW_WIDTH, text, ROW_WIDTH);
+}
+
+/* Brings the file up to date with one row; -1: with the totals alone. */
+static void put_row(int i)
+{
+    uint64_t cpu = g.total[GG_PATH_CPU], gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED];
+    put_line(0, "{\"library\": \"libgpugemm\", \"version\": \"%s\", \"pid\": %ld, \"calls\": %llu, \"gpu\": %llu, \"cpu\": %llu, \"routines\": [",
+             gpugemm_version(), (long)getpid(), (unsigned long long)(cpu + gpu), (unsigned long long)gpu, (unsigned long long)cpu);
+    if (i < 0)
+        return;
+    const struct row *r = &g.rows[i];
+    put_line(1 + i,
+             "%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, \"seconds\": %.6f, "
+             "\"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld}",
+             i ? ", " : "", r->type == GG_S ? 's' : 'd', path_names[r->path], r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
+             (unsigned long long)r->calls, r->seconds, r->flops, (long long)r->bytes_up, (long long)r->bytes_down);
+}
+
+/* The name with %p replaced by the process id, and the id appended in a forked child, whose parent owns the plain name. */
+static void expand_name(char *name, size_t size, const char *pattern, bool child)
+{
+    size_t n = 0;
+    bool numbered = false;
+    for (; *pattern && n + 24 < size; pattern++)
+        if (pattern[0] == '%' && pattern[1] == 'p') {
+            n += (size_t)snprintf(name + n, size - n, "%ld", (long)getpid());
+            numbered = true;
+            pattern++;
+        } else {
+            name[n++] = *pattern;
+        }
+    name[n] = 0;
+    if (child && !numbered)
+        snprintf(name + n, size - n, ".%ld", (long)getpid());
+}
+
+static void open_file(const char *pattern, bool child)
+{
+    char name[4096];
+    expand_name(name, sizeof name, pattern, child);
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    void *map = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, (off_t)file_size()) == 0)
+        map = mmap(NULL, file_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        gg_warn("statistics cannot be written to %s: %s", name, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    g.file = map == MAP_FAILED ? NULL : map;
+    if (!g.file)
+        return;
+    for (int i = 1; i <= MAX_ROWS; i++)
+        put_line(i, "%s", "");
+    put_line(MAX_ROWS + 1, "]}");
+    put_row(-1);
+}
+
+static void print_table(void)
+{
+    pthread_mutex_lock(&g.lock);
+    uint64_t gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED], all = gpu + g.total[GG_PATH_CPU];
+    say(STDERR_FILENO, "%llu gemm calls, %llu on the GPU, %llu on the CPU (process %ld)", (unsigned long long)all,
+        (unsigned long long)gpu, (unsigned long long)(all - gpu), (long)getpid());
+    if (g.row_count)
+        say(STDERR_FILENO, "%-6s %-7s %-28s %10s %12s %10s %10s %10s  %s", "call", "path", "kernel", "calls", "ms", "GFLOP/s", "MB up",
+            "MB down", "reason");
+    for (int i = 0; i < g.row_count; i++) {
+        const struct row *r = &g.rows[i];
+        say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.1f %10.1f %10.1f  %s", r->type == GG_S ? 's' : 'd',
+            path_names[r->path], r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds,
+            r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down,
+            gg_reason_text(r->reason));
+    }
+    pthread_mutex_unlock(&g.lock);
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&g.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&g.lock);
+}
+
+/* A child counts from 0, into a file of its own that it opens at its first call. */
+static void in_child(void)
+{
+    g.row_count = 0;
+    memset(g.total, 0, sizeof g.total);
+    if (g.file)
+        munmap(g.file, file_size());
+    g.file = NULL;
+    g.forked = true;
+    pthread_mutex_unlock(&g.lock);
+}
+
+static void open_outputs(void)
+{
+    int saved = errno;
+    const char *stats = gg_config()->stats, *wanted = gg_config()->trace;
+    if (wanted) {
+        g.trace_level = strcmp(wanted, "1") == 0 ? 1 : 2;
+        g.trace_fd = STDERR_FILENO;
+        if (strcmp(wanted, "1") != 0 && strcmp(wanted, "2") != 0) {
+            g.trace_fd = open(wanted, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+            if (g.trace_fd < 0)
+                gg_warn("the trace cannot be written to %s: %s", wanted, strerror(errno));
+        }
+    }
+    if (stats) {
+        pthread_atfork(before_fork, after_fork, in_child);
+        g.table = strcmp(stats, "1") == 0;
+        if (g.table) {
+            atexit(print_table);
+            at_quick_exit(print_table);
+        } else {
+            open_file(stats, false);
+        }
+    }
+    atomic_store(&g.watched, stats || g.trace_fd >= 0);
+    errno = saved;
+}
+
+bool gg_watched(void)
+{
+    pthread_once(&g.once, open_outputs);
+    return atomic_load_explicit(&g.watched, memory_order_relaxed);
+}
+
+/* Under g.lock. */
+static struct row *row_of(const struct gg_record *r)
+{
+    int i = 0;
+    while (i < g.row_count && !(g.rows[i].type == r->type && g.rows[i].path == r->path && g.rows[i].reason == r->reason &&
+                                g.rows[i].kernel == r->kernel))
+        i++;
+    if (i == MAX_ROWS)
+        return &g.rows[MAX_ROWS - 1]; /* more kinds than lines: the last one takes the rest */
+    if (i == g.row_count)
+        g.rows[g.row_count++] = (struct row){.type = r->type, .path = r->path, .reason = r->reason, .kernel = r->kernel};
+    return &g.rows[i];
+}
+
+static void count(const struct gg_record *r)
+{
+    pthread_mutex_lock(&g.lock);
+    if (g.forked) {
+        g.forked = false;
+        if (!g.table)
+            open_file(gg_config()->stats, true);
+    }
+    struct row *row = row_of(r);
+    row->calls++;
+    row->seconds += r->seconds;
+    row->bytes_up += r->bytes_up;
+    row->bytes_down += r->bytes_down;
+    if (r->p)
+        row->flops += 2.0 * (double)r->p->m * (double)r->p->n * (double)r->p->k;
+    g.total[r->path]++;
+    if (g.file)
+        put_row((int)(row - g.rows));
+    pthread_mutex_unlock(&g.lock);
+}
+
+void gg_record(const struct gg_record *r)
+{
+    atomic_fetch_add_explicit(&g.calls[r->type][r->path], 1, memory_order_relaxed);
+    last = *r;
+    if (r->p)
+        last_problem = *r->p;
+    if (r->path != GG_PATH_CPU) {
+        atomic_fetch_add_explicit(&g.bytes_up, (uint64_t)r->bytes_up, memory_order_relaxed);
+        atomic_fetch_add_explicit(&g.bytes_down, (uint64_t)r->bytes_down, memory_order_relaxed);
+        atomic_fetch_add_explicit(&g.recovered, r->recovered, memory_order_relaxed);
+    }
+    if (!gg_watched())
+        return;
+    int saved = errno;
+    if (g.trace_fd >= 0)
+        trace(r);
+    if (gg_config()->stats)
+        count(r);
+    errno = saved;
+}
+
+/* ---- the public side ------------------------------------------------------------------------------------------------------------------ */
+
+void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size)
+{
+    struct gpugemm_stats now = {0};
+    for (int t = GG_S; t <= GG_D; t++) {
+        now.cpu += atomic_load(&g.calls[t][GG_PATH_CPU]);
+        now.device += atomic_load(&g.calls[t][GG_PATH_DEVICE]);
+        now.staged += atomic_load(&g.calls[t][GG_PATH_STAGED]);
+    }
+    now.calls = now.cpu + now.device + now.staged;
+    now.recovered = atomic_load(&g.recovered);
+    now.bytes_to_gpu = atomic_load(&g.bytes_up);
+    now.bytes_from_gpu = atomic_load(&g.bytes_down);
+    memset(stats, 0, size);
+    memcpy(stats, &now, size < sizeof now ? size : sizeof now);
+}
+
+void gpugemm_stats_reset(void)
+{
+    for (int t = GG_S; t <= GG_D; t++)
+        for (int path = 0; path < GG_PATHS; path++)
+            atomic_store(&g.calls[t][path], 0);
+    atomic_store(&g.recovered, 0);
+    atomic_store(&g.bytes_up, 0);
+    atomic_store(&g.bytes_down, 0);
+}
+
+void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size)
+{
+    bool any = last.symbol != NULL;
+    struct gpugemm_decision now = {.routine = !any ? "" : last.type == GG_S ? "sgemm" : "dgemm",
+                                   .path = path_names[last.path],
+                                   .kernel = last.kernel ? last.kernel->name : "",
+                                   .reason = any ? gg_reason_text(last.reason) : "",
+                                   .m = last_problem.m,
+                                   .n = last_problem.n,
+                                   .k = last_problem.k,
+                                   .predicted_cpu = last.predicted_cpu,
+                                   .predicted_gpu = last.predicted_gpu};
+    memset(decision, 0, size);
+    memcpy(decision, &now, size < sizeof now ? size : sizeof now);
+}

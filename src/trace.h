@@ -1,0 +1,37 @@
+/* trace.h — what the library says: warnings, one line a call, statistics, and the single abort. */
+#ifndef GG_TRACE_H
+#define GG_TRACE_H
+
+#include "dispatch.h"
+#include "gemm.h"
+
+/* One line on stderr, at most 16 in a process. printf's format, without the newline. */
+void gg_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One line on stderr, then abort(): operands no CPU can read, and a GPU that cannot serve. The only abort for a gemm. */
+_Noreturn void gg_abort(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A finished call. */
+struct gg_record {
+    const char *symbol;        /* the name that was called */
+    const struct gg_gemm *p;   /* NULL when the arguments were illegal */
+    enum gg_type type;
+    enum gg_path path;
+    enum gg_reason reason;
+    const struct gg_kernel *kernel; /* NULL for the CPU */
+    double seconds;            /* 0 when nobody asked: see gg_watched */
+    double predicted_cpu, predicted_gpu;
+    int64_t bytes_up, bytes_down;
+    bool recovered;
+};
+
+/* Are statistics or a trace wanted? Only then are calls timed. */
+bool gg_watched(void);
+
+/* Counts the call, remembers it as the thread's last decision, and prints it if asked. */
+void gg_record(const struct gg_record *record);
+
+const char *gg_reason_text(enum gg_reason reason);
+double gg_now(void); /* seconds, monotonic */
+
+#endif
