@@ -1,0 +1,185 @@
+/* badargs.c — illegal arguments under every spelling are reported as the real BLAS reports them, and nothing is touched.
+ *
+ *   badargs --lib PATH --real PATH [--partial]     (the library's own real BLAS must be the same one: GPUGEMM_BLAS=PATH)
+ *
+ * This program defines xerbla_ and cblas_xerbla, as NumPy, R, Octave and the BLAS testers do, and records what they are told. One child
+ * process makes every call on the real BLAS, another on the library; the two records must agree, each call must leave C as it was, and a
+ * proper call afterwards must still be right. Spellings the real BLAS lacks are held to its plain Fortran or CBLAS name. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <stdarg.h>
+#include <sys/wait.h>
+
+#include "spellings.h"
+
+struct record {
+    int reports, info, cblas;
+    char name[12];
+    bool touched;
+};
+
+static struct record now;
+
+static void note(int cblas, int info, const char *name, size_t length)
+{
+    now.reports++, now.info = info, now.cblas = cblas;
+    snprintf(now.name, sizeof now.name, "%.*s", (int)(length < 11 ? length : 11), name);
+}
+
+void xerbla_(const char *name, const int *info, size_t length)
+{
+    (void)length; /* OpenBLAS passes one more than there is, and some callers pass none */
+    note(0, *info, name, strnlen(name, 6));
+}
+
+void cblas_xerbla(int info, const char *name, const char *form, ...)
+{
+    (void)form;
+    note(1, info, name, strlen(name));
+}
+
+/* Everything about a call that can be wrong: the transposes are indices into the letters or enums below, the leading dimensions are
+ * relative to the least legal ones. `bad`: any BLAS must report it. `null`: operands are NULL, which is legal where there is nothing to read. */
+static const struct bad {
+    int transa, transb;
+    int m, n, k, lda, ldb, ldc;
+    bool bad, null;
+    const char *what;
+} cases[] = {
+    {3, 0, 5, 6, 7, 0, 0, 0, true, false, "transa"},
+    {0, 3, 5, 6, 7, 0, 0, 0, true, false, "transb"},
+    {4, 0, 5, 6, 7, 0, 0, 0, true, false, "transa is 0"},
+    {0, 4, 5, 6, 7, 0, 0, 0, true, false, "transb is 0"},
+    {0, 0, -1, 6, 7, 9, 0, 9, true, false, "m"},
+    {0, 0, 5, -1, 7, 0, 9, 9, true, false, "n"},
+    {0, 0, 5, 6, -1, 9, 9, 0, true, false, "k"},
+    {0, 0, 5, 6, 7, -1, 0, 0, true, false, "lda, nn"},
+    {1, 0, 5, 6, 7, -1, 0, 0, true, false, "lda, tn"},
+    {2, 1, 5, 6, 7, -1, 0, 0, true, false, "lda, ct"},
+    {0, 0, 5, 6, 7, 0, -1, 0, true, false, "ldb, nn"},
+    {0, 1, 5, 6, 7, 0, -1, 0, true, false, "ldb, nt"},
+    {1, 2, 5, 6, 7, 0, -1, 0, true, false, "ldb, tc"},
+    {0, 0, 5, 6, 7, 0, 0, -1, true, false, "ldc, nn"},
+    {1, 1, 5, 6, 7, 0, 0, -1, true, false, "ldc, tt"},
+    {0, 0, 5, 6, 0, 0, 0, -1, true, false, "ldc, k = 0"},
+    {3, 3, -1, -1, -1, -1, -1, -1, true, false, "everything: the first is reported"},
+    {0, 0, -1, 6, 7, 0, 0, 0, true, false, "m before ld"},
+    {0, 0, 0, 6, 7, 0, -1, 0, true, false, "before the quick return"},
+    {0, 0, 0, 6, 7, 0, 0, 0, false, true, "m = 0, all NULL"},
+    {0, 0, 5, 0, 7, 0, 0, 0, false, true, "n = 0, all NULL"},
+    {1, 1, 0, 0, 0, 0, 0, 0, false, true, "m = n = k = 0, all NULL"},
+    {0, 0, 0, 6, 7, -1, 0, 0, false, false, "m = 0, lda = 0"},
+    {0, 0, 5, 6, 7, 2, 2, 2, false, false, "nothing wrong"},
+};
+enum { CASES = sizeof cases / sizeof *cases, LAYOUTS = 3 };
+
+static void run(const struct spelling *s, int layout, const struct bad *bad, struct record *out)
+{
+    static const char letters[] = "NTCX";
+    static const int enums[] = {111, 112, 113, 120, 0};
+    static double a[256], b[256], c[256], c0[256]; /* large enough for every ld above, in doubles or floats */
+    bool row = s->cblas && layout == 101, ta = bad->transa == 1 || bad->transa == 2, tb = bad->transb == 1 || bad->transb == 2;
+    int m = bad->m, n = bad->n, k = bad->k;
+#define AT_LEAST_1(x) ((x) > 1 ? (x) : 1)
+    struct call x = {.layout = layout, .m = m, .n = n, .k = k, .alpha = 0.5, .beta = 2, .a = a, .b = b, .c = c, .hidden = 1,
+                     .transa = s->cblas ? enums[bad->transa] : letters[bad->transa],
+                     .transb = s->cblas ? enums[bad->transb] : letters[bad->transb],
+                     .lda = AT_LEAST_1(ta != row ? k : m) + bad->lda,
+                     .ldb = AT_LEAST_1(tb != row ? n : k) + bad->ldb,
+                     .ldc = AT_LEAST_1(row ? n : m) + bad->ldc};
+    if (bad->null)
+        x.a = x.b = x.c = NULL;
+    for (int i = 0; i < 256; i++)
+        a[i] = b[i] = c[i] = 1 + i;
+    memcpy(c0, c, sizeof c);
+    now = (struct record){0};
+    call_gemm(s, &x);
+    now.touched = memcmp(c, c0, sizeof c) != 0;
+    *out = now;
+}
+
+static bool right_afterwards(const struct spelling *s)
+{
+    float fa[4] = {1, 2, 3, 4}, fc[4] = {1, 1, 1, 1};
+    double da[4] = {1, 2, 3, 4}, dc[4] = {1, 1, 1, 1};
+    const void *a = s->dbl ? (const void *)da : fa;
+    void *c = s->dbl ? (void *)dc : fc;
+    int none = s->cblas ? 111 : 'n';
+    call_gemm(s, &(struct call){102, none, none, 2, 2, 2, 2, 2, 2, a, a, c, 1, 1, 1});
+    static const double expected[4] = {8, 11, 16, 23}; /* [1 3; 2 4]^2 + 1 */
+    for (int i = 0; i < 4; i++)
+        if ((s->dbl ? dc[i] : (double)fc[i]) != expected[i])
+            return false;
+    return true;
+}
+
+/* The plain name with the same type and convention: what a BLAS without this spelling is asked instead. */
+static const struct spelling *plain(const struct spelling *s)
+{
+    for (int i = 0; i < SPELLINGS; i++)
+        if (!strcmp(spellings[i].name, s->cblas ? s->dbl ? "cblas_dgemm" : "cblas_sgemm" : s->dbl ? "dgemm_" : "sgemm_"))
+            return &spellings[i];
+    abort();
+}
+
+static bool run_all(const char *path, bool real, struct record *out)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        find_spellings(open_library(path, RTLD_LOCAL));
+        for (int s = 0; s < SPELLINGS; s++) {
+            const struct spelling *spelling = real && !spellings[s].address ? plain(&spellings[s]) : &spellings[s];
+            for (int i = 0; i < LAYOUTS * CASES && spelling->address; i++)
+                run(spelling, 100 + i / CASES, &cases[i % CASES], &out[s * LAYOUTS * CASES + i]);
+            CHECK(!spelling->address || right_afterwards(spelling), "%s: %s is wrong afterwards", path, spelling->name);
+        }
+        exit(test_failures != 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP)
+        exit(SKIP);
+    CHECK(status == 0, "%s: wait status %d", path, status);
+    return status == 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *lib = "build/libgpugemm.so", *real = "libopenblas.so.0";
+    bool partial = false;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--partial"))
+            partial = true;
+        else if (i + 1 < argc && !strcmp(argv[i], "--lib"))
+            lib = argv[++i];
+        else if (i + 1 < argc && !strcmp(argv[i], "--real"))
+            real = argv[++i];
+        else
+            return fprintf(stderr, "usage: badargs --lib PATH --real PATH [--partial]\n"), 2;
+    size_t bytes = sizeof(struct record) * SPELLINGS * LAYOUTS * CASES;
+    struct record *records = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct record *theirs = records, *ours = records + bytes / sizeof *records;
+    bool done = run_all(real, true, theirs);
+    done = run_all(lib, false, ours) && done;
+    int found = find_spellings(open_library(lib, RTLD_LOCAL)), compared = 0, reported = 0;
+    CHECK(partial || found == SPELLINGS, "%s has %d of %d spellings", lib, found, SPELLINGS);
+    for (int i = 0; done && i < SPELLINGS * LAYOUTS * CASES; i++) {
+        const struct spelling *s = &spellings[i / (LAYOUTS * CASES)];
+        const struct bad *bad = &cases[i % CASES];
+        int layout = 100 + i / CASES % LAYOUTS;
+        if (!s->address || (layout == 100 && !s->cblas))
+            continue;
+        bool wrong = bad->bad || layout == 100;
+        CHECK(!wrong || theirs[i].reports, "%s, layout %d, %s: the real BLAS reports nothing", s->name, layout, bad->what);
+        CHECK(ours[i].reports == theirs[i].reports && ours[i].info == theirs[i].info && ours[i].cblas == theirs[i].cblas &&
+                  !strcmp(ours[i].name, theirs[i].name),
+              "%s, layout %d, %s: %d reports, %s \"%s\" %d; the real BLAS: %d, %s \"%s\" %d", s->name, layout, bad->what,
+              ours[i].reports, ours[i].cblas ? "cblas_xerbla" : "xerbla_", ours[i].name, ours[i].info, theirs[i].reports,
+              theirs[i].cblas ? "cblas_xerbla" : "xerbla_", theirs[i].name, theirs[i].info);
+        CHECK(!(wrong || bad->null) || !ours[i].touched, "%s, layout %d, %s: C was touched", s->name, layout, bad->what);
+        compared++, reported += wrong;
+    }
+    printf("%d calls under %d spellings over %s, %d of them illegal: %d failures\n", compared, found, real, reported, test_failures);
+    return test_failures != 0;
+}

@@ -1,0 +1,337 @@
+/* fuzz.c — random gemm calls under every spelling, against OpenBLAS and against the componentwise error bound.
+ *
+ *   fuzz [--calls N] [--seed S] [--jobs J] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu]
+ *
+ * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Shapes go to 300, and the
+ * operands lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and
+ * multiplied as column-major 'N','N'. What is checked after each call:
+ *   every element: NaN and Inf where the oracle has them, else within twice the bound of the oracle;
+ *   four elements: within the bound of a dot product in long double;   alpha = 0 or k = 0: exactly beta C;
+ *   every other byte around the three operands: unchanged. */
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <getopt.h>
+#include <sys/wait.h>
+
+#include "../include/gpugemm.h"
+#include "spellings.h"
+
+enum { MAX_DIM = 300, MAX_PAD = 7, MAX_JOBS = 64 };
+enum { MAX_BYTES = (MAX_DIM + MAX_PAD) * MAX_DIM * 8 };
+
+struct example {
+    const struct spelling *spelling;
+    struct call call;
+    bool row_major, transa, transb;
+    bool degenerate; /* no product: alpha = 0 or k = 0 */
+    struct matrix a, b, c;
+};
+
+/* One process's counts, in memory it shares with its parent. */
+struct tally {
+    uint64_t calls[SPELLINGS], differences, stray, gpu, current;
+};
+
+static struct arena arena[3];
+static struct arena window[3];   /* the part of each arena that is compared: the operand and what lies near it */
+static unsigned char *before[3]; /* the windows' contents before the call */
+static double *abs_a, *abs_b, *abs_product;
+static void *packed[3];
+static struct spelling oracle[2] = {{"sgemm_", false, false, false, NULL}, {"dgemm_", true, false, false, NULL}};
+static int usable[SPELLINGS], usable_count;
+
+static int64_t draw_dim(uint64_t *r, bool large)
+{
+    int64_t t = rng_below(r, 100);
+    return large ? 1 + rng_below(r, MAX_DIM) : t < 4 ? 0 : t < 12 ? 1 : t < 72 ? 1 + rng_below(r, 32) : 1 + rng_below(r, 100);
+}
+
+static double draw_scalar(uint64_t *r)
+{
+    static const double values[] = {0, 0, 1, 1, 1, -1, 0.7, 0.7, -0.0, NAN};
+    return values[rng_below(r, 10)];
+}
+
+static void fill(uint64_t *r, const struct matrix *x, bool garbage, bool specials)
+{
+    static const double special[] = {NAN, INFINITY, -INFINITY, 0, 0};
+    for (int64_t j = 0; j < x->outer; j++)
+        for (int64_t i = 0; i < x->inner; i++)
+            matrix_set(x, i, j, garbage ? (i + j) % 3 ? NAN : INFINITY : rng_real(r));
+    for (int i = 0; specials && i < 4 && x->inner && x->outer; i++)
+        matrix_set(x, rng_below(r, x->inner), rng_below(r, x->outer), special[rng_below(r, 5)]);
+}
+
+/* Where x goes, with a little of everything: flush with either guard page, some elements away, doubles aligned to 4 bytes only. */
+static void place(uint64_t *r, struct matrix *x, int which)
+{
+    bool at_end = rng_below(r, 4) != 0;
+    size_t gap = rng_below(r, 3) ? 0 : (size_t)rng_below(r, 8) * matrix_element(x);
+    if (rng_below(r, 16) == 0)
+        gap += 4;
+    matrix_place(x, arena[which], at_end, gap);
+}
+
+static struct matrix draw_matrix(uint64_t *r, bool dbl, bool swap, int64_t rows, int64_t cols)
+{
+    struct matrix x = {.dbl = dbl, .inner = swap ? cols : rows, .outer = swap ? rows : cols};
+    x.ld = (x.inner > 1 ? x.inner : 1) + (rng_below(r, 2) ? rng_below(r, MAX_PAD + 1) : 0);
+    return x;
+}
+
+static void draw(struct example *e, uint64_t seed, uint64_t index)
+{
+    uint64_t state = seed ^ (index + 1) * 0xd1342543de82ef95u, *r = &state;
+    struct call *x = &e->call;
+    e->spelling = &spellings[usable[rng_below(r, usable_count)]];
+    bool dbl = e->spelling->dbl, large = rng_below(r, 10) == 0, same = rng_below(r, 16) == 0;
+    int ta = (int)rng_below(r, 3), tb = (int)rng_below(r, 3);
+    *x = (struct call){.layout = 102 - (int)rng_below(r, 2), .hidden = rng_below(r, 2) ? 1 : 0xdeadbeefdeadbeef};
+    x->transa = e->spelling->cblas ? 111 + ta : "NTCntc"[ta + 3 * rng_below(r, 2)];
+    x->transb = e->spelling->cblas ? 111 + tb : "NTCntc"[tb + 3 * rng_below(r, 2)];
+    e->row_major = e->spelling->cblas && x->layout == 101, e->transa = ta != 0, e->transb = tb != 0;
+    x->m = draw_dim(r, large), x->n = draw_dim(r, large), x->k = draw_dim(r, large);
+    x->alpha = draw_scalar(r), x->beta = draw_scalar(r);
+    if (!dbl) /* what the callee sees */
+        x->alpha = (float)x->alpha, x->beta = (float)x->beta;
+    if (same) { /* B = A: the stored shapes must agree */
+        x->n = x->m;
+        x->k = e->transa == e->transb ? x->m : x->k;
+    }
+    e->degenerate = x->alpha == 0 || x->k == 0;
+    bool garbage = e->degenerate && rng_below(r, 2), specials = !e->degenerate && rng_below(r, 16) == 0;
+    e->a = draw_matrix(r, dbl, e->row_major != e->transa, x->m, x->k);
+    e->b = draw_matrix(r, dbl, e->row_major != e->transb, x->k, x->n);
+    e->c = draw_matrix(r, dbl, e->row_major, x->m, x->n);
+    place(r, &e->a, 0), place(r, &e->b, 1), place(r, &e->c, 2);
+    fill(r, &e->a, garbage, specials), fill(r, &e->b, garbage, specials);
+    fill(r, &e->c, x->beta == 0 && rng_below(r, 2), x->beta != 0 && specials);
+    if (same)
+        e->b = e->a;
+    x->lda = e->a.ld, x->ldb = e->b.ld, x->ldc = e->c.ld;
+    bool null = garbage && rng_below(r, 2); /* not read, so it may be NULL */
+    x->a = null ? NULL : e->a.data, x->b = null ? NULL : e->b.data, x->c = e->c.data;
+}
+
+static double get(const struct matrix *x, bool swap, int64_t i, int64_t j)
+{
+    return swap ? matrix_get(x, j, i) : matrix_get(x, i, j);
+}
+
+/* op(X), column-major and tight, in the type of the call; with its absolute values when asked for */
+static struct matrix pack(const struct matrix *x, bool swap, int64_t rows, int64_t cols, void *to, double *absolute)
+{
+    struct matrix y = {.dbl = x->dbl, .inner = rows, .outer = cols, .ld = rows > 1 ? rows : 1, .data = to};
+    for (int64_t j = 0; j < cols; j++)
+        for (int64_t i = 0; i < rows; i++) {
+            double value = get(x, swap, i, j);
+            matrix_set(&y, i, j, value);
+            if (absolute)
+                absolute[i + j * rows] = fabs(value);
+        }
+    return y;
+}
+
+static void multiply_absolute(int64_t m, int64_t n, int64_t k)
+{
+    memset(abs_product, 0, sizeof(double) * (size_t)(m * n));
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t i = 0; i < m; i++)
+                abs_product[i + j * m] += abs_a[i + l * m] * abs_b[l + j * k];
+}
+
+static void snapshot(int which, const struct matrix *x)
+{
+    enum { NEAR = 1 << 14 };
+    unsigned char *end = x->data + matrix_span(x);
+    window[which] = (struct arena){arena[which].lo, arena[which].lo};
+    if (x->data < arena[which].lo || x->data > arena[which].hi) /* B is A: looked at there */
+        return;
+    window[which].lo = x->data - arena[which].lo > NEAR ? x->data - NEAR : arena[which].lo;
+    window[which].hi = arena[which].hi - end > NEAR ? end + NEAR : arena[which].hi;
+    memcpy(before[which], window[which].lo, (size_t)(window[which].hi - window[which].lo));
+}
+
+/* Is [lo, hi) of the window as it was? */
+static bool same_bytes(int which, const unsigned char *lo, const unsigned char *hi)
+{
+    return lo >= hi || memcmp(lo, before[which] + (lo - window[which].lo), (size_t)(hi - lo)) == 0;
+}
+
+static bool stray_writes(const struct example *e)
+{
+    const struct matrix *c = &e->c;
+    const unsigned char *from = window[2].lo;
+    bool clean = same_bytes(0, window[0].lo, window[0].hi) && same_bytes(1, window[1].lo, window[1].hi);
+    for (int64_t j = 0; j < c->outer && c->inner; j++) {
+        const unsigned char *line = c->data + (size_t)(j * c->ld) * matrix_element(c);
+        clean = clean && same_bytes(2, from, line);
+        from = line + (size_t)c->inner * matrix_element(c);
+    }
+    return !(clean && same_bytes(2, from, window[2].hi));
+}
+
+static bool agrees(double value, double expected, double tolerance)
+{
+    return isnan(expected) ? isnan(value) : isinf(expected) ? value == expected : fabs(value - expected) <= tolerance;
+}
+
+/* Number of elements of C that are wrong; the first of them in *at. */
+static int64_t differences(const struct example *e, const struct matrix *c0, int64_t *at)
+{
+    const struct call *x = &e->call;
+    int64_t wrong = 0;
+    uint64_t pick = (uint64_t)(x->m * 31 + x->n);
+    struct matrix a = {0}, b = {0}, r = *c0;
+    if (!e->degenerate) {
+        a = pack(&e->a, e->row_major != e->transa, x->m, x->k, packed[0], abs_a);
+        b = pack(&e->b, e->row_major != e->transb, x->k, x->n, packed[1], abs_b);
+        multiply_absolute(x->m, x->n, x->k);
+        unsigned char *c = malloc(matrix_span(c0) + 1);
+        r.data = memcpy(c, c0->data, matrix_span(c0));
+        call_gemm(&oracle[e->a.dbl], &(struct call){0, 'N', 'N', x->m, x->n, x->k, a.ld, b.ld, r.ld, a.data, b.data, r.data,
+                                                   x->alpha, x->beta, 1});
+    }
+    for (int64_t j = 0; j < x->n; j++)
+        for (int64_t i = 0; i < x->m; i++) {
+            double c = matrix_get(c0, i, j), value = get(&e->c, e->row_major, i, j);
+            double expected = matrix_get(&r, i, j), bound = 0;
+            if (e->degenerate)
+                expected = x->beta == 0 ? 0 : c0->dbl ? x->beta * c : (float)x->beta * (float)c;
+            else
+                bound = error_bound(c0->dbl, x->k, x->alpha, abs_product[i + j * x->m], x->beta, c);
+            if (!agrees(value, expected, 2 * bound) && wrong++ == 0)
+                *at = i + j * x->m;
+        }
+    for (int sample = 0; sample < 4 && !e->degenerate; sample++) {
+        int64_t i = rng_below(&pick, x->m), j = rng_below(&pick, x->n);
+        long double dot = 0;
+        for (int64_t l = 0; l < x->k; l++)
+            dot += (long double)matrix_get(&a, i, l) * matrix_get(&b, l, j);
+        double c = matrix_get(c0, i, j), value = get(&e->c, e->row_major, i, j);
+        long double expected = x->alpha * dot + (x->beta == 0 ? 0 : x->beta * (long double)c);
+        double bound = error_bound(c0->dbl, x->k, x->alpha, abs_product[i + j * x->m], x->beta, c);
+        if (!agrees((double)(isfinite(value) ? value - expected : value), isfinite(expected) ? 0 : (double)expected, bound) && wrong++ == 0)
+            *at = i + j * x->m;
+    }
+    if (!e->degenerate)
+        free(r.data);
+    return wrong;
+}
+
+static void report(const struct example *e, uint64_t seed, uint64_t index, const char *what)
+{
+    const struct call *x = &e->call;
+    printf("%s: fuzz --seed %llu --only %llu  # %s layout %d trans %d %d m %lld n %lld k %lld ld %lld %lld %lld alpha %g beta %g\n",
+           what, (unsigned long long)seed, (unsigned long long)index, e->spelling->name, x->layout, x->transa, x->transb,
+           (long long)x->m, (long long)x->n, (long long)x->k, (long long)x->lda, (long long)x->ldb, (long long)x->ldc, x->alpha,
+           x->beta);
+    fflush(stdout);
+}
+
+static void run_one(struct tally *t, uint64_t seed, uint64_t index)
+{
+    struct example e;
+    draw(&e, seed, index);
+    snapshot(0, &e.a), snapshot(1, &e.b), snapshot(2, &e.c);
+    bool empty = e.call.m == 0 || e.call.n == 0;
+    struct matrix c0 = pack(&e.c, e.row_major, e.call.m, e.call.n, packed[2], NULL);
+    t->calls[e.spelling - spellings]++;
+    call_gemm(e.spelling, &e.call);
+    int64_t at = 0, wrong = empty ? 0 : differences(&e, &c0, &at);
+    if (wrong && t->differences++ < 5) {
+        char what[128];
+        snprintf(what, sizeof what, "%lld wrong, first C(%lld,%lld) = %.17g", (long long)wrong, (long long)(at % e.call.m),
+                 (long long)(at / e.call.m), get(&e.c, e.row_major, at % e.call.m, at / e.call.m));
+        report(&e, seed, index, what);
+    }
+    if (stray_writes(&e) && t->stray++ < 5)
+        report(&e, seed, index, "stray write");
+}
+
+static void shard(void *library, struct tally *t, uint64_t seed, uint64_t first, uint64_t calls, uint64_t step)
+{
+    for (int i = 0; i < 3; i++) {
+        arena[i] = arena_new(MAX_BYTES + 4096);
+        before[i] = malloc((size_t)(arena[i].hi - arena[i].lo));
+        packed[i] = malloc(MAX_BYTES);
+    }
+    abs_a = malloc(MAX_BYTES), abs_b = malloc(MAX_BYTES), abs_product = malloc(MAX_BYTES);
+    for (t->current = first; t->current < calls; t->current += step)
+        run_one(t, seed, t->current);
+    void (*read)(struct gpugemm_stats *, size_t);
+    struct gpugemm_stats stats = {0};
+    if ((*(void **)&read = dlsym(library, "gpugemm_stats_read")))
+        read(&stats, sizeof stats);
+    t->gpu = stats.device + stats.staged;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t calls = 100000, seed = 1, only = UINT64_MAX;
+    long jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    int partial = 0, expect_gpu = 0;
+    const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0";
+    const struct option options[] = {{"calls", 1, 0, 'n'}, {"seed", 1, 0, 's'},       {"jobs", 1, 0, 'j'},
+                                     {"lib", 1, 0, 'l'},   {"oracle", 1, 0, 'r'},     {"only", 1, 0, 'o'},
+                                     {"partial", 0, &partial, 1}, {"expect-gpu", 0, &expect_gpu, 1}, {0}};
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (o) {
+        case 'n': calls = strtoull(optarg, NULL, 0); break;
+        case 's': seed = strtoull(optarg, NULL, 0); break;
+        case 'j': jobs = strtol(optarg, NULL, 0); break;
+        case 'l': lib = optarg; break;
+        case 'r': blas = optarg; break;
+        case 'o': only = strtoull(optarg, NULL, 0); break;
+        case 0: break;
+        default: return 2;
+        }
+    jobs = only != UINT64_MAX || jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    void *library = open_library(lib, RTLD_LOCAL), *reference = open_library(blas, RTLD_LOCAL | RTLD_DEEPBIND);
+    int found = find_spellings(library);
+    for (int i = 0; i < SPELLINGS; i++)
+        if (spellings[i].address)
+            usable[usable_count++] = i;
+        else if (!partial)
+            fprintf(stderr, "%s lacks %s\n", lib, spellings[i].name);
+    for (int i = 0; i < 2; i++)
+        if (!(oracle[i].address = dlsym(reference, oracle[i].name)))
+            return fprintf(stderr, "%s lacks %s\n", blas, oracle[i].name), 1;
+    if (!found || (found < SPELLINGS && !partial))
+        return 1;
+
+    struct tally *tally = mmap(NULL, sizeof *tally * (size_t)jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child[MAX_JOBS];
+    for (long i = 0; i < jobs; i++) /* before any call: a GPU does not survive fork */
+        if ((child[i] = fork()) == 0) {
+            only == UINT64_MAX ? shard(library, &tally[i], seed, (uint64_t)i, calls, (uint64_t)jobs)
+                               : shard(library, &tally[i], seed, only, only + 1, 1);
+            exit(0);
+        }
+    struct tally sum = {0};
+    int crashed = 0;
+    uint64_t total = 0;
+    for (long i = 0; i < jobs; i++) {
+        int status = -1;
+        waitpid(child[i], &status, 0);
+        if (status) {
+            printf("crashed (wait status %d): fuzz --seed %llu --only %llu\n", status, (unsigned long long)seed,
+                   (unsigned long long)tally[i].current);
+            crashed++;
+        }
+        for (int s = 0; s < SPELLINGS; s++)
+            sum.calls[s] += tally[i].calls[s], total += tally[i].calls[s];
+        sum.differences += tally[i].differences, sum.stray += tally[i].stray, sum.gpu += tally[i].gpu;
+    }
+    for (int s = 0; s < SPELLINGS; s++)
+        printf("%-24s %8llu calls\n", spellings[s].name, (unsigned long long)sum.calls[s]);
+    printf("seed %llu: %llu calls under %d spellings, %llu on the GPU: %llu with differences, %llu with stray writes, %d crashes\n",
+           (unsigned long long)seed, (unsigned long long)total, usable_count, (unsigned long long)sum.gpu,
+           (unsigned long long)sum.differences, (unsigned long long)sum.stray, crashed);
+    if (expect_gpu && sum.gpu == 0)
+        printf("no call was served by the GPU\n");
+    return sum.differences || sum.stray || crashed || (expect_gpu && sum.gpu == 0);
+}

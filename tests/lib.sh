@@ -1,0 +1,23 @@
+# lib.sh — sourced by the shell tests: where things are, and how a test ends. With GPULIBS set (a folder made by tools for machines
+# without packages: openblas/ refblas/ testers/ lib/) the BLASes and testers come from there, else from Debian's packages.
+LIB=$(realpath "${LIB:-${1:-build/libgpugemm.so}}")
+debian=/usr/lib/$(uname -m)-linux-gnu
+if [ -n "${GPULIBS:-}" ]; then
+    OPENBLAS_DIR=$GPULIBS/openblas REFBLAS_DIR=$GPULIBS/refblas TESTERS=$GPULIBS/testers
+    RUNTIME=$GPULIBS/lib
+else
+    OPENBLAS_DIR=$debian/openblas-pthread REFBLAS_DIR=$debian/blas TESTERS=$debian/blas
+    RUNTIME=$debian
+fi
+export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+skip() { echo "skipped: $*"; exit 77; }
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+finish() { echo "$failures failures"; [ "$failures" = 0 ]; exit; }
+# stat FILE KEY: a total of a statistics file; the totals come first in it
+stat_of() { grep -o "\"$2\": *[0-9]*" "$1" 2>/dev/null | head -1 | grep -o '[0-9]*$' || echo 0; }
+
+[ -e "$LIB" ] || skip "no $LIB"

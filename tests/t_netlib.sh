@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# t_netlib.sh [LIB] — the netlib level 3 testers, Fortran and CBLAS, single and double, with LIB preloaded over reference BLAS and over OpenBLAS.
+# Their exit status is always 0 and their matrices tiny: so the output is read and compared with a run without LIB, the input is
+# extended to sizes past the tile edges, and the statistics must show that LIB saw the calls; under GPUGEMM_MODE=gpu, that the GPU served them.
+. "$(dirname "$0")/lib.sh"
+[ -x "$TESTERS/xblat3d" ] || skip "no netlib testers in $TESTERS (Debian: libblas-test)"
+
+# The testers of CBLAS want two variables that only the reference BLAS has.
+shim=
+if printf 'int RowMajorStrg, CBLAS_CallFromC;' | gcc -shared -fPIC -x c - -o "$work/shim.so" 2>/dev/null; then shim=$work/shim.so; fi
+
+# Of stock input: sizes across tile edges, and of all routines only gemm.
+extend() {
+    awk '/VALUES OF N$/ && /NUMBER/   { print "9  NUMBER OF VALUES OF N"; next }
+         /VALUES OF N$/               { print "0 1 2 16 31 33 48 64 65  VALUES OF N"; next }
+         / T PUT F/ && !/[gG][eE][mM][mM]/ { sub(" T PUT", " F PUT") }
+         { print }' "$1"
+}
+
+# verdict TESTER INPUT PRELOAD DIR > the lines that say how it went
+verdict() {
+    (cd "$work" && rm -f ./*.out ./*.OUT && env LD_LIBRARY_PATH="$4:$RUNTIME" LD_PRELOAD="$3" GPUGEMM_STATS="$work/stats.json" \
+        GPUGEMM_BLAS="${5:-}" "$TESTERS/$1" < "$2" > "$work/stdout" 2> "$work/stderr")
+    grep -av '^#' "$work/stderr" # a backtrace's addresses differ anyway
+    cat "$work/stdout" "$work"/*.out 2>/dev/null | grep -aE 'PASSED|FAIL|SUSPECT|\*\*\*|END OF TESTS'
+}
+
+for dir in "$REFBLAS_DIR" "$OPENBLAS_DIR"; do
+    for tester in xblat3s xblat3d xscblat3 xdcblat3; do
+        case $tester in
+        xblat3s) stock=$TESTERS/sblat3.in extra= ;;
+        xblat3d) stock=$TESTERS/dblat3.in extra= ;;
+        xscblat3) stock=$TESTERS/sin3 extra=$shim ;;
+        xdcblat3) stock=$TESTERS/din3 extra=$shim ;;
+        esac
+        [ "$dir" = "$REFBLAS_DIR" ] && extra=
+        [ "$dir" != "$REFBLAS_DIR" ] && [ -z "$extra" ] && [ "${tester%cblat3}" != "$tester" ] && continue
+        extend "$stock" > "$work/extended"
+        for input in "$stock" "$work/extended"; do
+            what="$tester, ${input##*/}, over ${dir##*/}"
+            verdict "$tester" "$input" "$extra" "$dir" > "$work/without"
+            rm -f "$work/stats.json"
+            verdict "$tester" "$input" "$LIB${extra:+ $extra}" "$dir" > "$work/with"
+            passed=$(grep -ciE 'gemm +PASSED' "$work/with")
+            tests=$(sed -nE 's/.*[gG][eE][mM][mM] .*\( *([0-9]+) CALLS\).*/\1/p' "$work/with" | awk '{ n += $1 } END { print n + 0 }')
+            calls=$(stat_of "$work/stats.json" calls) gpu=$(stat_of "$work/stats.json" gpu)
+            echo "$what: $passed verdicts on $tests gemm calls; LIB saw $calls, $gpu on the GPU"
+            diff "$work/without" "$work/with" || fail "$what: not as without LIB"
+            [ "$passed" -ge 2 ] || fail "$what: gemm did not pass"
+            [ "$calls" -ge "$tests" ] && [ "$tests" -gt 0 ] || fail "$what: calls went past LIB"
+            [ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "$what: none on the GPU"
+        done
+    done
+done
+finish
