@@ -102,6 +102,10 @@ struct gpugemm_decision {
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);
 
+/* What `gpugemm info` prints: the GPU or why there is none, the CPU BLAS and where it was found, the sizes from which the GPU serves, the
+ * options in force. Starts the GPU and waits for it. The text is malloc'ed: free it. NULL: no memory. */
+char *gpugemm_info(void);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -55,12 +55,12 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return cpu(GG_EMPTY);
     struct gg_decision d = {.path = GG_PATH_STAGED, .reason = obstacle(f)};
     bool up = f->gpu == GG_GPU_READY;
-    if (up)
-        d.choice = gg_select(p, f->arch, f->kernel);
 
     if (any) { /* no CPU can read it: GPU or nothing */
         d.path = all ? GG_PATH_DEVICE : GG_PATH_STAGED;
         d.start = d.wait = !up && d.reason == GG_OK;
+        if (up)
+            d.choice = gg_select(p, f->arch, f->kernel);
         if (d.reason == GG_OK)
             d.reason = up && !d.choice.kernel ? GG_NO_KERNEL : GG_IN_PLACE;
         return d;
@@ -74,27 +74,29 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return cpu(d.reason);
     if (!f->round_to_nearest)
         return cpu(GG_ROUNDING);
-    if (up && !d.choice.kernel)
-        return cpu(GG_NO_KERNEL);
-    if (f->mode == GG_MODE_GPU) {
-        d.start = d.wait = !up;
-        d.reason = GG_GPU_FORCED;
-        return d;
-    }
 
     double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     d.seconds_cpu = f->rates.cpu_latency + flops / f->rates.cpu_flops[p->type];
+    bool forced = f->mode == GG_MODE_GPU;
+    if (!forced && staged_seconds(p, f, 0) >= d.seconds_cpu) /* the copies alone: no need to ask which kernel */
+        return cpu(GG_TOO_SMALL);
+    if (up) {
+        d.choice = gg_select(p, f->arch, f->kernel);
+        if (!d.choice.kernel)
+            return cpu(GG_NO_KERNEL);
+    }
     d.seconds_gpu = staged_seconds(p, f, up ? d.choice.seconds : flops / f->rates.flops[p->type]);
-    if (d.seconds_gpu >= d.seconds_cpu) {
+    d.start = !up;
+    d.wait = !up && (forced || f->start_left + d.seconds_gpu < d.seconds_cpu);
+    if (forced) {
+        d.reason = GG_GPU_FORCED;
+    } else if (d.seconds_gpu >= d.seconds_cpu) {
+        d.start = d.wait = false;
         d.path = GG_PATH_CPU;
         d.reason = GG_TOO_SMALL;
-    } else if (!up) {
-        d.start = true;
-        d.wait = f->start_left + d.seconds_gpu < d.seconds_cpu;
-        if (!d.wait) {
-            d.path = GG_PATH_CPU;
-            d.reason = GG_STARTING;
-        }
+    } else if (!up && !d.wait) {
+        d.path = GG_PATH_CPU;
+        d.reason = GG_STARTING;
     }
     return d;
 }

@@ -42,6 +42,9 @@ static inline bool gg_is_empty(const struct gg_gemm *p)
     return p->m == 0 || p->n == 0 || p->k == 0 || p->alpha == 0;
 }
 
+/* The rates in force on this machine, and all other facts for operands in host memory; serve.c gathers them. */
+struct gg_facts gg_host_facts(void);
+
 /* Defaults that are sane on PCIe 4 and 5 with `threads` CPU threads at hand. */
 struct gg_rates gg_default_rates(int threads);
 

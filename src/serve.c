@@ -56,21 +56,30 @@ static struct gg_device *locate(const struct gg_gemm *p, struct gg_location wher
     return home ? gg_gpu_device_of(home) : gg_gpu_default();
 }
 
-static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
+struct gg_facts gg_host_facts(void)
 {
     pthread_once(&g.once, measure_machine);
+    struct gg_device *dev = gg_gpu_default();
+    return (struct gg_facts){.mode = gg_config()->mode,
+                             .gpu = gg_gpu_state(),
+                             .start_left = gg_gpu_start_left(),
+                             .arch = dev ? &dev->arch : NULL,
+                             .round_to_nearest = true,
+                             .kernel = gg_config()->kernel,
+                             .rates = g.rates};
+}
+
+static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
+{
     struct gg_device *dev = locate(p, where);
-    enum gg_gpu_state state = gg_gpu_state();
-    *facts = (struct gg_facts){.mode = gg_config()->mode,
-                               .gpu = state == GG_GPU_READY && !dev ? GG_GPU_NONE : state,
-                               .start_left = gg_gpu_start_left(),
-                               .arch = dev ? &dev->arch : NULL,
-                               .a = where[0].place,
-                               .b = where[1].place,
-                               .c = where[2].place,
-                               .round_to_nearest = to_nearest,
-                               .kernel = gg_config()->kernel,
-                               .rates = g.rates};
+    *facts = gg_host_facts();
+    facts->arch = dev ? &dev->arch : NULL;
+    if (facts->gpu == GG_GPU_READY && !dev)
+        facts->gpu = GG_GPU_NONE;
+    facts->a = where[0].place;
+    facts->b = where[1].place;
+    facts->c = where[2].place;
+    facts->round_to_nearest = to_nearest;
     return dev;
 }
 

@@ -1,0 +1,84 @@
+/* info.c — owns the text of `gpugemm info`: what is here, what is in force, and why. It changes nothing but to start the GPU. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config.h"
+#include "dispatch.h"
+#include "gpugemm.h"
+#include "real.h"
+#include "trace.h"
+
+static void print_gpu(FILE *out)
+{
+    const struct gg_device *dev = gg_gpu_wait() ? gg_gpu_default() : NULL;
+    if (!dev) {
+        fprintf(out, "GPU        none: %s. The CPU serves every call.\n", gg_gpu_trouble());
+        return;
+    }
+    const struct gg_arch *a = &dev->arch;
+    fprintf(out, "GPU        %s (device %d), compute capability %d.%d, %d multiprocessors at %d MHz, %.1f GiB at %.0f GB/s\n", dev->name,
+            dev->ordinal, a->cc / 10, a->cc % 10, a->sms, a->clock_mhz, (double)a->memory_bytes / (1 << 30), 1e-9 * a->bandwidth);
+}
+
+static void print_blas(FILE *out)
+{
+    void *dgemm = gg_real_find("dgemm_", NULL);
+    if (dgemm)
+        fprintf(out, "CPU BLAS   %s (in a program that brings its own BLAS, that one)\n", gg_real_path());
+    else
+        fprintf(out, "CPU BLAS   none found: a program must bring its own, or GPUGEMM_BLAS name one (apt install libopenblas0)\n");
+}
+
+static void print_rates(FILE *out)
+{
+    struct gg_facts f = gg_host_facts();
+    fprintf(out, "Rates      CPU %.0f (sgemm) and %.0f (dgemm) GFLOP/s, copies %.0f GB/s up and %.0f down, %.0f us a staged call: defaults\n",
+            1e-9 * f.rates.cpu_flops[GG_S], 1e-9 * f.rates.cpu_flops[GG_D], 1e-9 * f.rates.h2d, 1e-9 * f.rates.d2h, 1e6 * f.rates.latency);
+    fprintf(out, "\nSquare products of host matrices, column-major NN, as dispatch.c would decide now:\n%8s  %-28s %-28s\n", "n", "sgemm", "dgemm");
+    for (int64_t n = 64; n <= 16384; n *= 2) {
+        fprintf(out, "%8lld", (long long)n);
+        for (int type = GG_S; type <= GG_D; type++) {
+            struct gg_gemm p = {.type = (enum gg_type)type, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+            struct gg_decision d = gg_dispatch(&p, &f);
+            char text[64];
+            snprintf(text, sizeof text, "%s, %s", d.path == GG_PATH_CPU ? "CPU" : "GPU", gg_reason_text(d.reason));
+            fprintf(out, "  %-28s", text);
+        }
+        fprintf(out, "\n");
+    }
+}
+
+static void print_options(FILE *out)
+{
+    fprintf(out, "\n%-24s %-20s %s\n", "Environment", "value", "meaning");
+    for (int i = 0; i < gg_option_count; i++) {
+        const char *value = secure_getenv(gg_options[i].name);
+        char shown[32];
+        snprintf(shown, sizeof shown, value ? "%s" : "(%s)", value ? value : gg_options[i].fallback);
+        fprintf(out, "%-24s %-20s %s\n", gg_options[i].name, shown, gg_options[i].meaning);
+    }
+}
+
+static void print_kernels(FILE *out)
+{
+    fprintf(out, "\nKernels   ");
+    for (int i = 0; i < gg_kernel_count; i++)
+        fprintf(out, " %s", gg_kernels[i].name);
+    fprintf(out, "%s\n", gg_kernel_count ? "" : " none in this build");
+}
+
+char *gpugemm_info(void)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    fprintf(out, "libgpugemm %s\n", gpugemm_version());
+    print_gpu(out);
+    print_blas(out);
+    print_rates(out);
+    print_options(out);
+    print_kernels(out);
+    return fclose(out) == 0 ? text : NULL;
+}

@@ -1,0 +1,52 @@
+/* no_gpu.c — stands in for gpu.c, device.c, staged.c, plan.c, launch.c and select.c in a build without kernels (GPUGEMM_CUDA=OFF): the same
+ * library, in which there never is a GPU. */
+#include "kernels.h"
+#include "staged.h"
+
+const struct gg_kernel gg_kernels[1] = {{.name = ""}};
+const int gg_kernel_count = 0;
+
+enum gg_gpu_state gg_gpu_state(void) { return GG_GPU_NONE; }
+double gg_gpu_start_left(void) { return 0; }
+void gg_gpu_start(void) {}
+bool gg_gpu_wait(void) { return false; }
+struct gg_device *gg_gpu_default(void) { return NULL; }
+const char *gg_gpu_trouble(void) { return "this build has no GPU kernels"; }
+bool gg_gpu_loaded(void) { return false; }
+
+struct gg_location gg_gpu_locate(const void *pointer)
+{
+    (void)pointer;
+    return (struct gg_location){.place = GG_HOST};
+}
+
+struct gg_device *gg_gpu_device_of(const struct gg_location *where)
+{
+    (void)where;
+    return NULL;
+}
+
+bool gg_gpu_stream_capturing(gg_stream stream)
+{
+    (void)stream;
+    return false;
+}
+
+struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+{
+    (void)p, (void)arch, (void)force;
+    return (struct gg_choice){NULL, 1, 0};
+}
+
+bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct gg_location where[3], gg_stream after,
+                    const void *caller, struct gg_outcome *outcome)
+{
+    (void)dev, (void)p, (void)where, (void)after, (void)caller, (void)outcome;
+    return false;
+}
+
+bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream, bool wait, struct gg_outcome *outcome)
+{
+    (void)dev, (void)p, (void)stream, (void)wait, (void)outcome;
+    return false;
+}
