@@ -1,0 +1,198 @@
+/* dgemm — FP64 on tensor cores (DMMA) for sm_80 and sm_90, warp-specialised and persistent; see pipeline.cuh for how operands arrive.
+ *
+ * A block is 128 producer threads and 8 consumer warps, in SLICES groups that share out every stage's k and are added in order at the
+ * end. A warp owns (TILE_M / WARPS_M) × (TILE_N / WARPS_N) results as 16×8 fragments. DMMA is chained FMA with round-to-nearest, so the
+ * error is that of a plain FMA loop. sm_90 multiplies 16×8×MMA_K at twice sm_80's rate a clock; sm_80 has 8×8×4, of which two make 16×8×4.
+ * Shared-memory rows are ≡ 4 elements mod 16, so that the 4 k × 8 m of a fragment's LDS.64 are conflict-free for every operand layout. */
+#include "pipeline.cuh"
+
+constexpr int CONSUMERS = 256;
+
+/* c += a b for one 16×8 fragment. Lane: rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
+template <int K>
+__device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const double (&b)[K / 4])
+{
+#if __CUDA_ARCH__ >= 900
+    if constexpr (K == 4)
+        asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+    else if constexpr (K == 8)
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+            "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
+              "d"(b[2]), "d"(b[3]));
+#else
+#pragma unroll
+    for (int k = 0; k < K / 4; k++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(c[2 * half]), "+d"(c[2 * half + 1])
+                : "d"(a[2 * k + half]), "d"(b[k]));
+#endif
+}
+
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int SETS>
+struct dgemm {
+    static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), KS = TILE_K / SLICES, STEPS = KS / MMA_K;
+    static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
+    static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0 && KS % MMA_K == 0 && STEPS % SETS == 0, "whole fragments");
+    using stages = gg_stages<double, TILE_M, TILE_N, TILE_K, STAGES_>;
+    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES * TILE_M * TILE_N * 8 : 0;
+    static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
+    static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs the producers' */
+
+    double sum[FM][FN][4];
+    double fa[SETS][FM][MMA_K / 2], fb[SETS][FN][MMA_K / 4];
+
+    static __device__ double load(unsigned from)
+    {
+        double v;
+        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(from)); /* volatile: stays on its side of the loop's branch */
+        return v;
+    }
+
+    __device__ void fetch(int set, unsigned a, unsigned b, int step)
+    {
+        constexpr int PA = stages::panel_a::PITCH, PB = stages::panel_b::PITCH;
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int e = 0; e < MMA_K / 2; e++)
+                fa[set][i][e] = load(a + 8 * ((step * MMA_K + e / 2 * 4) * PA + i * 16 + e % 2 * 8));
+#pragma unroll
+        for (int j = 0; j < FN; j++)
+#pragma unroll
+            for (int e = 0; e < MMA_K / 4; e++)
+                fb[set][j][e] = load(b + 8 * ((step * MMA_K + e * 4) * PB + j * 8));
+    }
+
+    __device__ void multiply(int set)
+    {
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+                mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[set][i], fb[set][i % 2 ? FN - 1 - j : j]);
+    }
+
+    __device__ void consume(const gg_args &p, typename stages::ring ring, char *shared)
+    {
+        const int t = threadIdx.x - GG_PRODUCERS, warp = t / 32, lane = t % 32;
+        const int slice = warp / (WARPS_M * WARPS_N);
+        const int m = warp % WARPS_M * WARP_M + lane / 4, n = warp / WARPS_M % WARPS_N * WARP_N;
+        const int k = slice * KS + lane % 4;
+        const unsigned a0 = gg_shared(shared) + 8 * (k * stages::panel_a::PITCH + m);
+        const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + 8 * (k * stages::panel_b::PITCH + n + lane / 4);
+
+        for (int64_t item = blockIdx.x; item < stages::items(p); item += gridDim.x) {
+            const gg_tile tile = stages::tile(p, item);
+#pragma unroll
+            for (int i = 0; i < FM; i++)
+#pragma unroll
+                for (int j = 0; j < FN; j++)
+#pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        sum[i][j][e] = 0;
+
+            int steps = int((tile.k1 - tile.k0 + TILE_K - 1) / TILE_K);
+            unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
+            ring.wait_full();
+            if constexpr (SETS == 2)
+                fetch(0, a, b, 0);
+            for (; steps > 0; steps--) {
+#pragma unroll
+                for (int s = 0; s < STEPS; s++) {
+                    if constexpr (SETS == 1)
+                        fetch(0, a, b, s);
+                    else if (s + 1 < STEPS)
+                        fetch((s + 1) % 2, a, b, s + 1);
+                    if (s + 1 == STEPS) {
+                        ring.arrive_empty();
+                        ring.next();
+                        if (steps > 1) {
+                            a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
+                            if constexpr (SETS == 1)
+                                multiply(0);
+                            ring.wait_full();
+                            if constexpr (SETS == 2)
+                                fetch(0, a, b, 0);
+                            else
+                                continue;
+                        }
+                    }
+                    multiply(s % SETS);
+                }
+            }
+            store(p, tile, m, n + lane % 4 * 2, slice, shared + stages::RING_BYTES);
+        }
+    }
+
+    static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
+
+    __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
+    {
+        asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
+        const gg_out<double> out(p, tile.split);
+        double *partial = reinterpret_cast<double *>(shared);
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int mm = m + i * 16 + e / 2 * 8, nn = n + j * 8 + e % 2;
+                    if constexpr (SLICES == 1)
+                        out.put(tile.m0 + mm, tile.n0 + nn, sum[i][j][e]);
+                    else
+                        partial[(slice * TILE_N + nn) * TILE_M + mm] = sum[i][j][e];
+                }
+        if constexpr (SLICES > 1) {
+            consumer_barrier();
+            for (int at = threadIdx.x - GG_PRODUCERS; at < TILE_M * TILE_N; at += CONSUMERS) {
+                double v = 0;
+#pragma unroll
+                for (int s = 0; s < SLICES; s++)
+                    v += partial[s * (TILE_M * TILE_N) + at];
+                out.put(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
+            }
+            consumer_barrier();
+        }
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        extern __shared__ __align__(128) char shared[];
+        typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
+        if (threadIdx.x == 0)
+            ring.init(CONSUMERS / 32);
+        __syncthreads();
+        if (threadIdx.x < GG_PRODUCERS) {
+            if constexpr (LARGE)
+                gg_give_registers<56>();
+            stages::produce(p, ring, gg_shared(shared));
+        } else {
+            if constexpr (LARGE)
+                gg_take_registers<224>();
+            dgemm self;
+            self.consume(p, ring, shared);
+        }
+    }
+};
+
+#ifndef SCRATCH
+extern "C" {
+#if __CUDA_ARCH__ >= 900
+__global__ void __launch_bounds__(384, 1) dgemm_128x128(const __grid_constant__ gg_args p) { dgemm<128, 128, 16, 5, 2, 4, 4, 2>::run(p); }
+#endif
+__global__ void __launch_bounds__(384, 1) dgemm_128x64(const __grid_constant__ gg_args p) { dgemm<128, 64, 16, 6, 4, 2, 4, 2>::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_64x64(const __grid_constant__ gg_args p) { dgemm<64, 64, 16, 5, 2, 2, 4, 2>::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_32x64(const __grid_constant__ gg_args p) { dgemm<32, 64, 32, 4, 1, 2, 4, 2>::run(p); }
+}
+#endif

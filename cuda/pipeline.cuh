@@ -1,0 +1,224 @@
+/* pipeline.cuh — how operands get from memory to shared memory while other warps multiply.
+ *
+ * A block is PRODUCERS threads that only copy and some consumer warps that only compute. Between them lies a ring of stages, each one
+ * tile step of A and of B, stored [k][m] and [k][n] whatever their layout in memory. A stage has two mbarriers: `full`, on which every
+ * producer's copies arrive, and `empty`, on which every consumer warp arrives after its last read. So no thread ever waits for all others,
+ * the ring runs ahead into the next tile while consumers store C, and consumers know nothing of layout, alignment or edges.
+ *
+ * Copies are cp.async of 16 bytes where the contiguous index is m or n and alignment allows, else of one element, which is legal for every
+ * address. A k-major operand is transposed on the way: a warp copies 32 contiguous bytes of each of several rows (whole sectors), and rows
+ * of a stage are 4 elements longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0.
+ * That costs the producers one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass, and the
+ * reason why TMA (16-byte rule, no transposition) is not used. Needs sm_80. */
+#ifndef GG_PIPELINE_CUH
+#define GG_PIPELINE_CUH
+
+#include "tile.cuh"
+
+enum { GG_PRODUCERS = 128 };
+
+__device__ inline unsigned gg_shared(const void *at)
+{
+    return unsigned(__cvta_generic_to_shared(at));
+}
+
+/* A ring position: stage number and the parity of its current round. */
+template <int STAGES>
+struct gg_ring {
+    unsigned full, empty; /* shared addresses of the barriers of stage 0; 8 bytes each */
+    int stage = 0;
+    unsigned parity = 0;
+
+    /* By one thread, before a block-wide barrier. `barriers` holds 2 STAGES of them. */
+    __device__ gg_ring(uint64_t *barriers) : full(gg_shared(barriers)), empty(gg_shared(barriers + STAGES)) {}
+
+    __device__ void init(int consumer_warps) const
+    {
+        for (int s = 0; s < STAGES; s++) {
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(full + 8 * s), "r"(int(GG_PRODUCERS)));
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(empty + 8 * s), "r"(consumer_warps));
+        }
+    }
+
+    __device__ void next()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+
+    static __device__ bool passed(unsigned barrier, unsigned parity)
+    {
+        unsigned done;
+#if __CUDA_ARCH__ >= 900
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+#else
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+#endif
+        return done;
+    }
+
+    __device__ void wait_full() const
+    {
+        while (!passed(full + 8 * stage, parity)) {}
+    }
+
+    /* The first round finds every stage empty: waiting for the parity before the first passes at once. */
+    __device__ void wait_empty() const
+    {
+        while (!passed(empty + 8 * stage, parity ^ 1)) {}
+    }
+
+    /* Producers: this thread's copies so far fill the stage. */
+    __device__ void arrive_full() const
+    {
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(full + 8 * stage) : "memory");
+    }
+
+    /* Consumers: this warp will not read the stage again. */
+    __device__ void arrive_empty() const
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(empty + 8 * stage) : "memory");
+    }
+};
+
+/* Copies BYTES, of which only the first `present` are read; the rest becomes 0. With none present `from` may be anything. */
+template <int BYTES>
+__device__ inline void gg_copy(unsigned to, const void *from, int present)
+{
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(present) : "memory");
+}
+
+template <int BYTES>
+__device__ inline void gg_copy(unsigned to, const void *from)
+{
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
+}
+
+/* One operand's part of a stage: TILE_K rows of TILE elements, PITCH apart. */
+template <typename T, int TILE_, int TILE_K>
+struct gg_panel {
+    static constexpr int TILE = TILE_, PITCH = TILE + 4, BYTES = TILE_K * PITCH * int(sizeof(T));
+
+    /* Copies PIECE elements at a time: LINES lines of the matrix, LINE of its lines apart, and in each PER_LINE
+     * pieces STEP elements apart. TO_LINE and TO_PIECE are the same steps in the panel. left_*: how much of the matrix lies ahead. */
+    template <int PIECE, int LINES, int LINE, int TO_LINE, int PER_LINE, int STEP, int TO_PIECE>
+    static __device__ void copy_lines(unsigned to, const T *from, int64_t ld, bool whole, int left_lines, int left_in_line)
+    {
+        constexpr int SIZE = sizeof(T);
+        const int64_t line_step = LINE * ld;
+        if (whole) {
+#pragma unroll
+            for (int line = 0; line < LINES; line++, from += line_step)
+#pragma unroll
+                for (int i = 0; i < PER_LINE; i++)
+                    gg_copy<PIECE * SIZE>(to + (line * TO_LINE + i * TO_PIECE) * SIZE, from + i * STEP);
+            return;
+        }
+#pragma unroll
+        for (int line = 0; line < LINES; line++, from += line_step)
+#pragma unroll
+            for (int i = 0; i < PER_LINE; i++) {
+                const int present = line * LINE < left_lines ? max(0, min(PIECE, left_in_line - i * STEP)) * SIZE : 0;
+                gg_copy<PIECE * SIZE>(to + (line * TO_LINE + i * TO_PIECE) * SIZE, from + i * STEP, present);
+            }
+    }
+
+    /* `from` is element (0, 0) of the step; left_x and left_k say how much of the matrix lies beyond it. */
+    static __device__ void copy(unsigned to, const T *from, int64_t ld, bool kmajor, bool vec, int left_x, int left_k)
+    {
+        const int t = threadIdx.x % GG_PRODUCERS;
+        const bool whole = left_x >= TILE && left_k >= TILE_K;
+        constexpr int SIZE = sizeof(T);
+        if (kmajor) {
+            constexpr int DK = 32 / SIZE, DX = GG_PRODUCERS / DK;
+            static_assert(TILE % DX == 0 && TILE_K % DK == 0, "whole pieces");
+            const int x = t / DK, k = t % DK;
+            copy_lines<1, TILE / DX, DX, DX, TILE_K / DK, DK, DK * PITCH>(to + (k * PITCH + x) * SIZE, from + x * ld + k, ld, whole,
+                                                                      left_x - x, left_k - k);
+        } else if (vec) {
+            constexpr int V = 16 / SIZE, ROW = TILE / V, DK = GG_PRODUCERS / ROW;
+            static_assert(ROW <= GG_PRODUCERS && TILE_K % DK == 0, "whole rows");
+            const int x = t % ROW * V, k = t / ROW;
+            copy_lines<V, TILE_K / DK, DK, DK * PITCH, 1, 0, 0>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole, left_k - k,
+                                                            left_x - x);
+        } else {
+            constexpr int DX = TILE < GG_PRODUCERS ? TILE : GG_PRODUCERS, DK = GG_PRODUCERS / DX;
+            const int x = t % DX, k = t / DX;
+            copy_lines<1, TILE_K / DK, DK, DK * PITCH, TILE / DX, DX, DX>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole,
+                                                                      left_k - k, left_x - x);
+        }
+    }
+};
+
+/* The two panels of a stage and the ring they lie in, as byte offsets from the start of dynamic shared memory. */
+template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_>
+struct gg_stages {
+    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, TILE_K = TILE_K_, STAGES = STAGES_;
+    using panel_a = gg_panel<T, TILE_M, TILE_K>;
+    using panel_b = gg_panel<T, TILE_N, TILE_K>;
+    using ring = gg_ring<STAGES>;
+    static constexpr int BYTES = panel_a::BYTES + panel_b::BYTES, RING_BYTES = STAGES * BYTES;
+
+    static __device__ gg_tile tile(const gg_args &p, int64_t item) { return gg_tile_at<TILE_M, TILE_N, TILE_K>(p, item); }
+    static __device__ int64_t items(const gg_args &p) { return gg_tile_count<TILE_M, TILE_N>(p); }
+
+    /* What a producer thread does all its life. `shared`: address of stage 0. */
+    static __device__ void produce(const gg_args &p, ring r, unsigned shared)
+    {
+        const T *a = static_cast<const T *>(p.a), *b = static_cast<const T *>(p.b);
+        const int64_t a_m = p.a_kmajor ? p.lda : 1, a_k = p.a_kmajor ? 1 : p.lda;
+        const int64_t b_n = p.b_kmajor ? p.ldb : 1, b_k = p.b_kmajor ? 1 : p.ldb;
+        for (int64_t item = blockIdx.x; item < items(p); item += gridDim.x) {
+            const gg_tile t = tile(p, item);
+            const T *from_a = a + t.m0 * a_m + t.k0 * a_k, *from_b = b + t.n0 * b_n + t.k0 * b_k;
+            const int left_m = int(min(p.m - t.m0, int64_t(TILE_M))), left_n = int(min(p.n - t.n0, int64_t(TILE_N)));
+            for (int64_t k = t.k0; k < t.k1; k += TILE_K) {
+                const int left_k = int(min(t.k1 - k, int64_t(TILE_K)));
+                const unsigned to = shared + r.stage * BYTES;
+                r.wait_empty();
+                panel_a::copy(to, from_a, p.lda, p.a_kmajor, p.a_vec, left_m, left_k);
+                panel_b::copy(to + panel_a::BYTES, from_b, p.ldb, p.b_kmajor, p.b_vec, left_n, left_k);
+                r.arrive_full();
+                r.next();
+                from_a += TILE_K * a_k;
+                from_b += TILE_K * b_k;
+            }
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+    }
+};
+
+/* Moves registers from the producer warpgroup to the consumers (sm_90): the whole of one branch of the role switch each. */
+template <int REGISTERS>
+__device__ inline void gg_give_registers()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+
+template <int REGISTERS>
+__device__ inline void gg_take_registers()
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+
+#endif

@@ -1,0 +1,156 @@
+/* sgemm — strict FP32 (FFMA only) for sm_80 and newer, warp-specialised and persistent; see pipeline.cuh for how operands arrive.
+ *
+ * A block is 128 producer threads and 256 consumers. Consumers form SLICES groups of warps; each group multiplies the whole tile for its
+ * share of every stage's k, so that a small tile still has 8 warps of 8×8 results a thread and an SM runs at the rate of a large one.
+ * Slices are added at the end through shared memory, in order. A thread keeps TM×TN sums in registers and two sets of fragments: it reads
+ * the next k's while it multiplies this one's. LDS.128 reads are conflict-free or broadcast.
+ *
+ * Everything is one instruction stream of FFMA with 1 LDS.128 to 21 (8×16 a thread) or 16 (8×8) of them: the issue slots allow 95 and 94 %
+ * of the FP32 peak. */
+#include "pipeline.cuh"
+
+constexpr int CONSUMERS = 256;
+
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int LANES_M>
+struct sgemm {
+    static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), LANES_N = 32 / LANES_M;
+    static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N), KS = TILE_K / SLICES;
+    static_assert(TM % 4 == 0 && TN % 4 == 0 && KS % 2 == 0, "fragments are 16-byte pieces, k alternates between two sets");
+    static_assert(TILE_M == TM * LANES_M * WARPS_M && TILE_N == TN * LANES_N * WARPS_N, "threads cover the tile");
+    using stages = gg_stages<float, TILE_M, TILE_N, TILE_K, STAGES_>;
+    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES * TILE_M * TILE_N * 4 : 0;
+    static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
+
+    float sum[TM][TN];
+    float fa[2][TM], fb[2][TN];
+
+    template <int N>
+    static __device__ void load(float (&to)[N], unsigned from, int step)
+    {
+#pragma unroll
+        for (int i = 0; i < N; i += 4) /* volatile: plain loads get moved from before the loop's branch to after it, and wait there */
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(to[i]), "=f"(to[i + 1]), "=f"(to[i + 2]), "=f"(to[i + 3])
+                         : "r"(from + i * step));
+    }
+
+    __device__ void fetch(int set, unsigned a, unsigned b, int k)
+    {
+        load(fa[set], a + k * stages::panel_a::PITCH * 4, 4 * LANES_M);
+        load(fb[set], b + k * stages::panel_b::PITCH * 4, 4 * LANES_N);
+    }
+
+    /* Back and forth along j, so that consecutive FFMAs share an operand. */
+    __device__ void multiply(int set)
+    {
+#pragma unroll
+        for (int i = 0; i < TM; i++)
+#pragma unroll
+            for (int j = 0; j < TN; j++) {
+                const int jj = i % 2 ? TN - 1 - j : j;
+                sum[i][jj] = fmaf(fa[set][i], fb[set][jj], sum[i][jj]);
+            }
+    }
+
+    static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
+
+    __device__ void consume(const gg_args &p, typename stages::ring ring, const char *shared)
+    {
+        const int t = threadIdx.x - GG_PRODUCERS, warp = t / 32, lane = t % 32;
+        const int slice = warp / (WARPS_M * WARPS_N), warp_m = warp % WARPS_M, warp_n = warp / WARPS_M % WARPS_N;
+        const int m = warp_m * (TM * LANES_M) + lane % LANES_M * 4, n = warp_n * (TN * LANES_N) + lane / LANES_M * 4;
+        const unsigned a0 = gg_shared(shared) + (slice * KS * stages::panel_a::PITCH + m) * 4;
+        const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + (slice * KS * stages::panel_b::PITCH + n) * 4;
+
+        for (int64_t item = blockIdx.x; item < stages::items(p); item += gridDim.x) {
+            const gg_tile tile = stages::tile(p, item);
+#pragma unroll
+            for (int i = 0; i < TM; i++)
+#pragma unroll
+                for (int j = 0; j < TN; j++)
+                    sum[i][j] = 0;
+
+            int steps = int((tile.k1 - tile.k0 + TILE_K - 1) / TILE_K);
+            unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
+            ring.wait_full();
+            fetch(0, a, b, 0);
+            for (; steps > 0; steps--) {
+#pragma unroll
+                for (int k = 0; k < KS; k++) {
+                    if (k + 1 < KS) {
+                        fetch((k + 1) & 1, a, b, k + 1);
+                    } else {
+                        ring.arrive_empty();
+                        ring.next();
+                        if (steps > 1) {
+                            a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
+                            ring.wait_full();
+                            fetch((k + 1) & 1, a, b, 0);
+                        }
+                    }
+                    multiply(k & 1);
+                }
+            }
+            store(p, tile, m, n, slice, const_cast<char *>(shared) + stages::RING_BYTES);
+        }
+    }
+
+    __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
+    {
+        asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
+        const gg_out<float> out(p, tile.split);
+        float *partial = reinterpret_cast<float *>(shared);
+#pragma unroll
+        for (int j = 0; j < TN; j++)
+#pragma unroll
+            for (int i = 0; i < TM; i += 4) {
+                const int mm = m + i * LANES_M, nn = n + j / 4 * (4 * LANES_N) + j % 4;
+                const float v[4] = {sum[i][j], sum[i + 1][j], sum[i + 2][j], sum[i + 3][j]};
+                if constexpr (SLICES == 1)
+                    out.put_vector(tile.m0 + mm, tile.n0 + nn, v);
+                else
+                    *reinterpret_cast<float4 *>(partial + (slice * TILE_N + nn) * TILE_M + mm) = make_float4(v[0], v[1], v[2], v[3]);
+            }
+        if constexpr (SLICES > 1) {
+            consumer_barrier();
+            for (int at = (threadIdx.x - GG_PRODUCERS) * 4; at < TILE_M * TILE_N; at += CONSUMERS * 4) {
+                float v[4] = {};
+#pragma unroll
+                for (int s = 0; s < SLICES; s++) {
+                    const float4 part = *reinterpret_cast<const float4 *>(partial + s * (TILE_M * TILE_N) + at);
+                    v[0] += part.x, v[1] += part.y, v[2] += part.z, v[3] += part.w;
+                }
+                out.put_vector(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
+            }
+            consumer_barrier();
+        }
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        extern __shared__ __align__(128) char shared[];
+        typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
+        if (threadIdx.x == 0)
+            ring.init(CONSUMERS / 32);
+        __syncthreads();
+        if (threadIdx.x < GG_PRODUCERS) {
+            if constexpr (TM * TN >= 128)
+                gg_give_registers<56>();
+            stages::produce(p, ring, gg_shared(shared));
+        } else {
+            if constexpr (TM * TN >= 128)
+                gg_take_registers<224>();
+            sgemm self;
+            self.consume(p, ring, shared);
+        }
+    }
+};
+
+#ifndef SCRATCH
+extern "C" {
+__global__ void __launch_bounds__(384, 1) sgemm_128x128(const __grid_constant__ gg_args p) { sgemm<128, 128, 16, 5, 2, 4, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { sgemm<128, 64, 16, 5, 2, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { sgemm<64, 64, 32, 4, 1, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { sgemm<32, 64, 32, 4, 1, 1, 4>::run(p); }
+}
+#endif
