@@ -53,7 +53,7 @@ static int gemm(enum gg_type type, int layout, int transa, int transb, const str
     struct gg_gemm p;
     int info = gg_check_cblas(type, layout, transa, transb, x, &p);
     if (info)
-        return -info;
+        return -gg_cblas_position(layout, info);
     struct gg_record record = {.symbol = type == GG_S ? "gpugemm_sgemm" : "gpugemm_dgemm"};
     double start = gg_watched() ? gg_now() : 0;
     bool complete = gg_serve(&(struct gg_request){.p = &p, .caller = caller, .stream = stream ? stream : GG_LEGACY_STREAM}, &record);

@@ -73,19 +73,20 @@ int gg_check_f77(enum gg_type type, char transa, char transb, const struct gg_ar
 
 int gg_check_cblas(enum gg_type type, int layout, int transa, int transb, const struct gg_arguments *x, struct gg_gemm *p)
 {
+    struct gg_arguments y = *x;
     int ta = enumerator(transa), tb = enumerator(transb);
-    if (layout != ROW_MAJOR && layout != COL_MAJOR)
-        return 1;
-    if (ta < 0)
-        return 2;
-    if (tb < 0)
-        return 3;
-    if (layout == COL_MAJOR) {
-        int info = check(type, ta, tb, x, p);
-        return info ? info + 1 : 0;
+    if (layout == ROW_MAJOR) { /* C^T = B^T A^T */
+        y = (struct gg_arguments){.m = x->n, .n = x->m, .k = x->k, .lda = x->ldb, .ldb = x->lda, .ldc = x->ldc,
+                                  .alpha = x->alpha, .beta = x->beta, .a = x->b, .b = x->a, .c = x->c};
+        ta = enumerator(transb), tb = enumerator(transa);
+    } else if (layout != COL_MAJOR) {
+        return GG_BAD_LAYOUT;
     }
-    struct gg_arguments swapped = {.m = x->n, .n = x->m, .k = x->k, .lda = x->ldb, .ldb = x->lda, .ldc = x->ldc, /* C^T = B^T A^T */
-                                   .alpha = x->alpha, .beta = x->beta, .a = x->b, .b = x->a, .c = x->c};
-    static const char position[] = {[0] = 0, [3] = 5, [4] = 4, [5] = 6, [8] = 11, [10] = 9, [13] = 14};
-    return position[check(type, tb, ta, &swapped, p)];
+    return ta < 0 ? 1 : tb < 0 ? 2 : check(type, ta, tb, &y, p);
+}
+
+int gg_cblas_position(int layout, int info)
+{
+    static const char swapped[] = {[1] = 3, [2] = 2, [3] = 5, [4] = 4, [5] = 6, [8] = 11, [10] = 9, [13] = 14};
+    return info == GG_BAD_LAYOUT ? 1 : info == 0 ? 0 : layout == ROW_MAJOR ? swapped[info] : info + 1;
 }

@@ -11,12 +11,16 @@ struct gg_arguments {
     void *c;
 };
 
-/* Both check in the reference's order and fill *p when all is well. Returned: 0, or the position of the first illegal argument. */
+/* Both check in the reference's order and fill *p when all is well. Returned: 0, or the position of the first illegal argument of dgemm.f (1 transa,
+ * 2 transb, 3 m, 4 n, 5 k, 8 lda, 10 ldb, 13 ldc). A row-major call is the swapped Fortran call, as in every CBLAS, and numbered so. */
+enum { GG_BAD_LAYOUT = -1 };
 
-/* Fortran: transa and transb are 'N', 'T', 'C' in either case; positions as in dgemm.f (1 transa … 13 ldc). */
+/* Fortran: transa and transb are 'N', 'T', 'C' in either case. */
 int gg_check_f77(enum gg_type type, char transa, char transb, const struct gg_arguments *x, struct gg_gemm *p);
 
-/* CBLAS: positions as in the prototype of cblas_dgemm (1 layout … 14 ldc). */
 int gg_check_cblas(enum gg_type type, int layout, int transa, int transb, const struct gg_arguments *x, struct gg_gemm *p);
+
+/* The same position counted in cblas_dgemm's own prototype (1 layout … 14 ldc). */
+int gg_cblas_position(int layout, int info);
 
 #endif

@@ -1,8 +1,13 @@
 /* device.c — owns the path of operands that are in GPU memory already: choose a kernel, enqueue it, wait if the caller must. It copies
  * nothing and allocates nothing. Called by entry.c (BLAS names, legacy stream, waits) and api.c (the caller's stream). */
+#include <pthread.h>
+
 #include "config.h"
 #include "kernels.h"
 #include "staged.h"
+
+/* Two threads may share a stream, and with it a workspace: what a call asks of it and what it launches must not be torn apart. */
+static pthread_mutex_t enqueue = PTHREAD_MUTEX_INITIALIZER;
 
 bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream, bool wait, struct gg_outcome *outcome)
 {
@@ -14,7 +19,10 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     outcome->reason = GG_NO_KERNEL;
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;
-    bool done = gg_launch(dev, &choice, &q, stream) && (!wait || gg_gpu_stream_sync(stream));
+    pthread_mutex_lock(&enqueue);
+    bool done = gg_launch(dev, &choice, &q, stream);
+    pthread_mutex_unlock(&enqueue);
+    done = done && (!wait || gg_gpu_stream_sync(stream));
     gg_gpu_leave();
     outcome->reason = done ? GG_IN_PLACE : GG_GPU_ERROR;
     return done;

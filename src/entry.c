@@ -48,16 +48,15 @@ static void look_up(struct call *call, bool narrow)
 }
 
 /* The reference's report for a spelling the real BLAS lacks: through the program's xerbla_, whoever defines it. */
-static void report(const struct call *call, bool cblas)
+static void report(const struct call *call)
 {
     extern void xerbla_(const char *, const int *, size_t); /* our own stub: it finds the one that must win */
-    static const char fortran_position[] = {0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
-    int info = cblas ? fortran_position[call->info] : call->info;
+    int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
     xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
 }
 
 /* True: all is done. False: the real BLAS has the floor, and end() is due afterwards. */
-static bool served(struct call *call, bool narrow, bool cblas)
+static bool served(struct call *call, bool narrow)
 {
     if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN)
         look_up(call, narrow);
@@ -85,7 +84,7 @@ static bool served(struct call *call, bool narrow, bool cblas)
     }
     if (!complete && !call->routine) { /* the real BLAS lacks this spelling */
         if (call->info)
-            report(call, cblas);
+            report(call);
         else
             gg_real_gemm(&call->p, call->caller);
         complete = true;
@@ -120,7 +119,7 @@ static void end(struct call *call)
         struct call call = {.symbol = ID_##NAME, .caller = __builtin_return_address(0), .record.type = TYPE};          \
         struct gg_arguments x = {*m, *n, *k, *lda, *ldb, *ldc, alpha, beta, a, b, c};                                  \
         call.info = gg_check_f77(TYPE, *transa, *transb, &x, &call.p);                                                 \
-        if (served(&call, sizeof(INT) == 4, false))                                                                    \
+        if (served(&call, sizeof(INT) == 4))                                                                    \
             return;                                                                                                    \
         ((f77_gemm *)call.routine)(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1, 1);                \
         end(&call);                                                                                                    \
@@ -133,7 +132,7 @@ static void end(struct call *call)
         struct call call = {.symbol = ID_##NAME, .caller = __builtin_return_address(0), .record.type = TYPE};          \
         struct gg_arguments x = {(INT)m, (INT)n, (INT)k, (INT)lda, (INT)ldb, (INT)ldc, &alpha, &beta, a, b, c};        \
         call.info = gg_check_cblas(TYPE, layout, transa, transb, &x, &call.p);                                         \
-        if (served(&call, sizeof(INT) == 4, true))                                                                     \
+        if (served(&call, sizeof(INT) == 4))                                                                     \
             return;                                                                                                    \
         ((cblas_##T##_gemm *)call.routine)(layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);      \
         end(&call);                                                                                                    \

@@ -55,6 +55,7 @@ struct workspace {
     void *memory;
     size_t bytes;
     uint64_t used; /* when, in calls */
+    bool captured; /* a graph may launch with it for ever: never freed */
 };
 
 enum { WORKSPACES = 32, MAX_KERNELS = 96 };
@@ -585,7 +586,8 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/* A stream's workspace is freed only when it must grow or when 32 other streams have been used since; cuMemFree waits for the GPU. */
+/* A stream's workspace is freed only when it must grow or when 32 other streams have been used since; cuMemFree waits for the GPU. One that a
+ * graph captured is left to the graph. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {
     struct gg_device_state *state = state_of(dev);
@@ -600,14 +602,18 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
         if (w->used < mine->used)
             mine = w;
     }
-    if ((mine->stream != stream || mine->bytes < bytes) && !gg_gpu_stream_capturing(stream)) {
-        gg_gpu_free(mine->memory);
+    bool capturing = gg_gpu_stream_capturing(stream), fits = mine->stream == stream && mine->bytes >= bytes;
+    if (!fits && !capturing) {
+        if (!mine->captured)
+            gg_gpu_free(mine->memory);
         size_t size = (bytes + (1 << 20)) & ~(size_t)((1 << 20) - 1);
         *mine = (struct workspace){.stream = stream, .memory = gg_gpu_alloc(size)};
         mine->bytes = mine->memory ? size : 0;
     }
+    fits = mine->stream == stream && mine->bytes >= bytes;
+    mine->captured |= fits && capturing;
     mine->used = ++state->clock;
-    void *memory = mine->stream == stream && mine->bytes >= bytes ? mine->memory : NULL;
+    void *memory = fits ? mine->memory : NULL;
     pthread_mutex_unlock(&g.lock);
     return memory;
 }

@@ -1,0 +1,114 @@
+/* t_dispatch.c — the decision, without a GPU: rows of (problem, facts) and the path, reason, start and wait they must give; then properties
+ * that hold for all of them. */
+#include <stdio.h>
+
+#include "dispatch.h"
+
+static int failures;
+#define CHECK(x) ((x) ? (void)0 : (void)(failures++, printf("%s:%d: %s\n", __FILE__, __LINE__, #x)))
+
+static const struct gg_arch h200 = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .smem_per_sm = 233472,
+                                    .l2_bytes = 60 << 20, .memory_bytes = 140LL << 30, .bandwidth = 4.8e12};
+
+static struct gg_gemm square(int64_t n)
+{
+    return (struct gg_gemm){.type = GG_S, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+}
+
+static struct gg_facts facts(enum gg_mode mode, enum gg_gpu_state gpu)
+{
+    return (struct gg_facts){.mode = mode, .gpu = gpu, .start_left = gpu == GG_GPU_OFF || gpu == GG_GPU_STARTING ? 0.6 : 0,
+                             .arch = gpu == GG_GPU_READY ? &h200 : NULL, .round_to_nearest = true, .rates = gg_default_rates(16)};
+}
+
+#define H GG_HOST
+#define P GG_PINNED
+#define X GG_PEER
+#define M GG_MANAGED
+#define D GG_DEVICE
+
+static const struct {
+    int64_t n;
+    enum gg_mode mode;
+    enum gg_gpu_state gpu;
+    enum gg_place a, b, c;
+    enum gg_path path;
+    enum gg_reason reason;
+    bool start, wait;
+} rows[] = {
+    {8, GG_MODE_AUTO, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_TOO_SMALL, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_CPU, GG_TOO_SMALL, 0, 0},
+    {8, GG_MODE_GPU, GG_GPU_READY, H, H, H, GG_PATH_STAGED, GG_GPU_FORCED, 0, 0},
+    {8, GG_MODE_GPU, GG_GPU_OFF, H, H, H, GG_PATH_STAGED, GG_GPU_FORCED, 1, 1},
+    {0, GG_MODE_GPU, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_EMPTY, 0, 0},
+    {0, GG_MODE_GPU, GG_GPU_READY, D, D, D, GG_PATH_CPU, GG_EMPTY, 0, 0},
+    {4096, GG_MODE_AUTO, GG_GPU_READY, H, H, H, GG_PATH_STAGED, GG_OK, 0, 0},
+    {4096, GG_MODE_AUTO, GG_GPU_READY, P, H, P, GG_PATH_STAGED, GG_OK, 0, 0},
+    {4096, GG_MODE_CPU, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_CPU_FORCED, 0, 0},
+    {4096, GG_MODE_CPU, GG_GPU_READY, D, D, D, GG_PATH_DEVICE, GG_IN_PLACE, 0, 0},
+    {1024, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_CPU, GG_STARTING, 1, 0},
+    {1024, GG_MODE_AUTO, GG_GPU_STARTING, H, H, H, GG_PATH_CPU, GG_STARTING, 1, 0},
+    {16384, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_STAGED, GG_OK, 1, 1},
+    {4096, GG_MODE_AUTO, GG_GPU_NONE, H, H, H, GG_PATH_CPU, GG_NO_GPU, 0, 0},
+    {4096, GG_MODE_GPU, GG_GPU_NONE, H, H, H, GG_PATH_CPU, GG_NO_GPU, 0, 0},
+    {4096, GG_MODE_GPU, GG_GPU_DEAD, H, H, H, GG_PATH_CPU, GG_DEAD, 0, 0},
+    {4096, GG_MODE_GPU, GG_GPU_FORKED, H, H, H, GG_PATH_CPU, GG_FORKED, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_READY, D, D, D, GG_PATH_DEVICE, GG_IN_PLACE, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_READY, M, D, M, GG_PATH_DEVICE, GG_IN_PLACE, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_READY, H, D, D, GG_PATH_STAGED, GG_IN_PLACE, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_READY, H, H, D, GG_PATH_STAGED, GG_IN_PLACE, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_READY, X, D, D, GG_PATH_STAGED, GG_IN_PLACE, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_OFF, D, D, D, GG_PATH_DEVICE, GG_IN_PLACE, 1, 1},
+    {8, GG_MODE_AUTO, GG_GPU_DEAD, D, D, D, GG_PATH_DEVICE, GG_DEAD, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_FORKED, H, D, H, GG_PATH_STAGED, GG_FORKED, 0, 0},
+};
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gg_facts f = facts(rows[i].mode, rows[i].gpu);
+        f.a = rows[i].a, f.b = rows[i].b, f.c = rows[i].c;
+        struct gg_gemm p = square(rows[i].n);
+        struct gg_decision d = gg_dispatch(&p, &f);
+        bool right = d.path == rows[i].path && d.reason == rows[i].reason && d.start == rows[i].start && d.wait == rows[i].wait;
+        if (!right)
+            printf("row %zu: path %d reason %d start %d wait %d\n", i, d.path, d.reason, d.start, d.wait);
+        CHECK(right);
+        CHECK(d.path == GG_PATH_CPU || d.choice.kernel || f.gpu != GG_GPU_READY);
+        CHECK(!d.wait || d.start);
+    }
+
+    struct gg_facts ready = facts(GG_MODE_AUTO, GG_GPU_READY);
+    struct gg_gemm p = square(4096);
+    ready.round_to_nearest = false;
+    CHECK(gg_dispatch(&p, &ready).reason == GG_ROUNDING);
+    ready.round_to_nearest = true;
+
+    /* alpha = 0: C := beta C. The CPU does it for host operands; A and B may be anywhere, they are not read. */
+    p.alpha = 0;
+    ready.a = D;
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    ready.c = D;
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_DEVICE);
+    p.beta = 1;
+    CHECK(gg_dispatch(&p, &ready).reason == GG_EMPTY);
+
+    /* One crossover: once the GPU serves a square size it serves every larger one; more copying never turns the CPU's answer into the GPU's. */
+    ready = facts(GG_MODE_AUTO, GG_GPU_READY);
+    bool gpu = false;
+    for (int64_t n = 16; n <= 1 << 20; n += n / 8) {
+        p = square(n);
+        bool now = gg_dispatch(&p, &ready).path == GG_PATH_STAGED;
+        CHECK(now || !gpu);
+        gpu = now;
+        p.beta = 1;
+        CHECK(now || gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    }
+    CHECK(gpu);
+
+    /* Absurd sizes get an answer too. */
+    p = square(INT64_MAX / 2);
+    gg_dispatch(&p, &ready);
+    printf("%s\n", failures ? "FAILED" : "ok");
+    return failures != 0;
+}

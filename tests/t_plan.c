@@ -1,0 +1,149 @@
+/* t_plan.c — plan.c without a GPU: every plan is carried out here, with host arrays for the GPU's buffers, and must give the product.
+ * Loads are made as early as their rules allow and stores as late, so that a rule that is too loose shows as a wrong C. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+static int failures;
+#define CHECK(x) ((x) ? (void)0 : (void)(failures++, printf("%s:%d: %s\n", __FILE__, __LINE__, #x)))
+
+static double *buffer[3][2];
+
+static int64_t at(bool second_contiguous, int64_t ld, int64_t row, int64_t col)
+{
+    return second_contiguous ? col + row * ld : row + col * ld;
+}
+
+static bool second(const struct gg_gemm *p, enum gg_operand x)
+{
+    return x == GG_A ? p->a_kmajor : x == GG_B ? !p->b_kmajor : false;
+}
+
+static void move(const struct gg_gemm *p, const struct gg_plan *plan, enum gg_operand x, struct gg_range rows, struct gg_range cols,
+                 int64_t offset, int which, bool down)
+{
+    double *user = (double *)(x == GG_A ? p->a : x == GG_B ? p->b : p->c);
+    int64_t ld = x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc;
+    for (int64_t i = rows.begin; i < rows.end; i++)
+        for (int64_t j = cols.begin; j < cols.end; j++) {
+            double *here = user + at(second(p, x), ld, i, j);
+            int64_t index = offset + at(second(p, x), plan->ld[x], i - rows.begin, j - cols.begin);
+            CHECK(index >= 0 && index < plan->buffer_size[x]);
+            double *there = buffer[x][which] + index;
+            if (down)
+                *here = *there;
+            else
+                *there = *here;
+        }
+}
+
+static void compute(const struct gg_gemm *p, const struct gg_plan *plan, const struct gg_step *s)
+{
+    const double *a = buffer[GG_A][s->a_buffer] + s->a_offset, *b = buffer[GG_B][s->b_buffer] + s->b_offset;
+    double *c = buffer[GG_C][s->c_buffer] + s->c_offset, beta = s->first ? p->beta : 1;
+    for (int64_t j = 0; j < s->cols.end - s->cols.begin; j++)
+        for (int64_t i = 0; i < s->rows.end - s->rows.begin; i++) {
+            double sum = 0;
+            for (int64_t l = 0; l < s->depth.end - s->depth.begin; l++)
+                sum += a[at(second(p, GG_A), plan->ld[GG_A], i, l)] * b[at(second(p, GG_B), plan->ld[GG_B], l, j)];
+            double *x = c + i + j * plan->ld[GG_C];
+            *x = p->alpha * sum + (beta == 0 ? 0 : beta * *x);
+        }
+}
+
+static int last_step(const struct gg_plan *plan, int block)
+{
+    return block < 0 ? 0 : plan->block_end[block];
+}
+
+static void carry_out(const struct gg_gemm *p, const struct gg_plan *plan)
+{
+    int loaded = 0, stored = 0;
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct gg_step *s = &plan->steps[i];
+        while (s->after_block >= 0 && stored < plan->block_end[s->after_block]) { /* the latest these may be stored */
+            const struct gg_step *t = &plan->steps[stored++];
+            if (t->last)
+                move(p, plan, GG_C, t->rows, t->cols, t->c_offset, t->c_buffer, true);
+        }
+        for (; loaded < plan->load_count; loaded++) { /* as many as may be loaded before this step */
+            const struct gg_load *l = &plan->loads[loaded];
+            if (last_step(plan, l->after_block) > i || (l->operand == GG_C && last_step(plan, l->after_block) > stored))
+                break;
+            move(p, plan, l->operand, l->rows, l->cols, l->offset, l->buffer, false);
+        }
+        CHECK(loaded >= s->loads);
+        CHECK(i == 0 || s->loads >= plan->steps[i - 1].loads);
+        compute(p, plan, s);
+    }
+    for (; stored < plan->step_count; stored++)
+        if (plan->steps[stored].last)
+            move(p, plan, GG_C, plan->steps[stored].rows, plan->steps[stored].cols, plan->steps[stored].c_offset,
+                 plan->steps[stored].c_buffer, true);
+}
+
+static double *integers(int64_t count)
+{
+    double *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = rand() % 7 - 3;
+    return x;
+}
+
+static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, int64_t budget, int least_blocks)
+{
+    struct gg_gemm p = {.type = GG_D, .a_kmajor = ta, .b_kmajor = !tb, .m = m, .n = n, .k = k, .alpha = 2, .beta = beta,
+                        .lda = (ta ? k : m) + 3, .ldb = (tb ? n : k) + 1, .ldc = m + 2};
+    double *a = integers(p.lda * (ta ? m : k)), *b = integers(p.ldb * (tb ? k : n)), *c = integers(p.ldc * n);
+    double *expected = malloc((size_t)(p.ldc * n) * sizeof *expected);
+    memcpy(expected, c, (size_t)(p.ldc * n) * sizeof *expected);
+    p.a = a, p.b = b, p.c = c;
+    struct gg_plan plan;
+    if (!gg_plan_make(&plan, &p, budget)) {
+        CHECK(least_blocks == 0);
+    } else {
+        CHECK(plan.bytes <= budget && plan.blocks >= least_blocks && least_blocks > 0);
+        for (int x = 0; x < 3; x++)
+            for (int i = 0; i < plan.buffers[x]; i++) {
+                buffer[x][i] = malloc((size_t)plan.buffer_size[x] * sizeof(double));
+                memset(buffer[x][i], 0xff, (size_t)plan.buffer_size[x] * sizeof(double)); /* NaN */
+            }
+        carry_out(&p, &plan);
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = 0; i < m; i++) {
+                double sum = 0;
+                for (int64_t l = 0; l < k; l++)
+                    sum += a[at(ta, p.lda, i, l)] * b[at(tb, p.ldb, l, j)];
+                expected[i + j * p.ldc] = 2 * sum + beta * expected[i + j * p.ldc];
+            }
+        bool same = memcmp(c, expected, (size_t)(p.ldc * n) * sizeof *c) == 0;
+        if (!same)
+            printf("wrong: m=%ld n=%ld k=%ld %d%d beta=%g budget=%ld, %d blocks\n", (long)m, (long)n, (long)k, ta, tb, beta, (long)budget,
+                   plan.blocks);
+        CHECK(same);
+        for (int x = 0; x < 3; x++)
+            for (int i = 0; i < plan.buffers[x]; i++)
+                free(buffer[x][i]);
+        gg_plan_free(&plan);
+    }
+    free(a), free(b), free(c), free(expected);
+}
+
+int main(void)
+{
+    const int64_t lots = 1 << 30, mb = 1 << 20;
+    for (int layout = 0; layout < 4; layout++) {
+        try(1, 1, 1, layout & 1, layout & 2, 0, lots, 1);
+        try(300, 257, 100, layout & 1, layout & 2, 0.5, lots, 1);
+        try(530, 700, 40, layout & 1, layout & 2, 0, 3 * mb, 2);
+        try(600, 530, 700, layout & 1, layout & 2, -1, 6 * mb, 8);
+        try(800, 64, 900, layout & 1, layout & 2, 1, 4 * mb, 3);
+    }
+    try(64, 64, 100000, false, false, 0.5, 8 * mb, 8);
+    try(100000, 8, 8, false, true, 0, 4 * mb, 3);
+    try(1000, 1000, 1000, false, false, 0, mb / 4, 0); /* cannot be cut that small */
+    printf("%s\n", failures ? "FAILED" : "ok");
+    return failures != 0;
+}

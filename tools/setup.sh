@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# setup.sh run|test — on a bare Debian 12 or Ubuntu 24.04 machine: installs what is missing, builds, and runs the main job (NumPy from pip
+# under the preloaded library) or the tests. Asks for nothing, installs nothing that is there, and stays inside build/ but for
+# Debian's packages. The CUDA toolkit is used when it is there (PATH or /usr/local/cuda); without it the library has no GPU kernels.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+job=${1:-}
+case $job in run | test) ;; *)
+    echo "usage: $0 run|test" >&2
+    exit 64
+    ;;
+esac
+
+# what must be there : the package that brings it
+wanted="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build python3:python3"
+files="/usr/include/stdio.h:libc6-dev"
+# where apt cannot be used (the GPU machine), the tests that need a missing program are skipped and say so
+[ "$job" = test ] && wanted="$wanted gfortran:gfortran pkg-config:pkg-config strace:strace readelf:binutils"
+
+missing=
+for pair in $wanted; do command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair#*:}"; done
+for pair in $files; do [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"; done
+ldconfig -p 2> /dev/null | grep -q 'libopenblas\.so\.0' || [ -n "${GPUGEMM_BLAS:-}" ] || missing="$missing libopenblas0-pthread"
+python3 -c 'import ensurepip, venv' 2> /dev/null || missing="$missing python3-venv"
+if [ "$job" = test ]; then
+    [ -e /usr/lib/"$(gcc -print-multiarch 2> /dev/null || echo x86_64-linux-gnu)"/blas/xblat3d ] || missing="$missing libblas-test libblas3"
+fi
+if [ -n "$missing" ]; then
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    if command -v apt-get > /dev/null && { [ -z "$as_root" ] || command -v sudo > /dev/null; }; then
+        echo "== installing:$missing"
+        export DEBIAN_FRONTEND=noninteractive
+        $as_root apt-get -qq update && $as_root apt-get -qq -y install --no-install-recommends $missing > build.apt.log 2>&1 ||
+            { cat build.apt.log >&2; echo "== not all could be installed; going on with what is there" >&2; }
+        rm -f build.apt.log
+    else
+        echo "== not installed:$missing" >&2
+    fi
+fi
+
+echo "== building"
+[ -d /usr/local/cuda/bin ] && export PATH="$PATH:/usr/local/cuda/bin"
+cmake --preset default > build.cmake.log 2>&1 || { cat build.cmake.log >&2; rm -f build.cmake.log; exit 1; }
+grep -E '^-- gpugemm' build.cmake.log || true
+rm -f build.cmake.log
+cmake --build --preset default
+
+# NumPy and pytest from pip: in a virtual environment of the build folder, unless this Python has pip's NumPy already
+python=python3
+if ! python3 -c 'import numpy, pytest; assert int(numpy.__version__.split(".")[0]) >= 2' 2> /dev/null; then
+    python=build/venv/bin/python
+    [ -x "$python" ] || python3 -m venv build/venv
+    "$python" -c 'import numpy, pytest' 2> /dev/null || "$python" -m pip -q install --disable-pip-version-check numpy pytest hypothesis
+fi
+
+if [ "$job" = run ]; then
+    echo "== $python examples/numpy_matmul.py, with libgpugemm preloaded"
+    exec build/gpugemm run "$python" examples/numpy_matmul.py
+fi
+GPUGEMM_TEST_PYTHON=$(command -v "$python") exec ctest --preset default
