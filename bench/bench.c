@@ -8,7 +8,6 @@
  * contestants taking turns within a round. Every contestant's C is verified: sampled elements against float64 (long double for dgemm) dot
  * products, as a fraction of the componentwise bound: above 1 is wrong, and the exit status says so.
  * Everything but libc is opened at run time, and what is not there is left out. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <getopt.h>
 #include <math.h>

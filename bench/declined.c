@@ -3,7 +3,6 @@
  *   declined [--lib PATH] [--blas PATH] [--batches N]
  *
  * Batches of 2000 calls, the two libraries taking turns; the median over batches of the time per call, in nanoseconds, for each name. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
  *   every element: NaN and Inf where the oracle has them, else within twice the bound of the oracle;
  *   four elements: within the bound of a dot product in long double;   alpha = 0 or k = 0: exactly beta C;
  *   every other byte around the three operands: unchanged. */
-#define _GNU_SOURCE
 #include "test.h"
 
 #include <getopt.h>
@@ -290,7 +289,7 @@ int main(int argc, char **argv)
         }
     jobs = only != UINT64_MAX || jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    void *library = open_library(lib, RTLD_LOCAL), *reference = open_library(blas, RTLD_LOCAL | RTLD_DEEPBIND);
+    void *library = open_library(lib, RTLD_LOCAL), *reference = open_library(blas, RTLD_LOCAL);
     int found = find_spellings(library);
     for (int i = 0; i < SPELLINGS; i++)
         if (spellings[i].address)

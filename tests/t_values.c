@@ -5,7 +5,6 @@
  * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows
  * give exact zeros: against Strassen. The error is that of a dot product, not of k roundings the same way. Subnormals, the range's ends,
  * NaN and Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes pass 2^31. --large wants 40 GB and a GPU. */
-#define _GNU_SOURCE
 #include "test.h"
 
 #include "../include/gpugemm.h"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# t_config.sh LIB T_EXACT — values of the environment that cannot be used: one line on stderr, and the program goes on with right results.
+# Then what the environment switches on: statistics that survive SIGKILL, one trace line a call. Then surroundings that are short of something.
+. "$(dirname "$0")/lib.sh"
+program=$(realpath "${2:?usage: t_config.sh LIB T_EXACT}")
+export GPUGEMM_BLAS=${GPUGEMM_BLAS:-$OPENBLAS_DIR/libopenblas.so.0}
+
+run() { # run VARIABLE=VALUE… : status and stderr of the program; not under `set -e`, a failure is a finding
+    env "$@" "$program" --lib "$LIB" > "$work/out" 2> "$work/err"
+}
+
+expect_lines() { # expect_lines LEAST MOST VARIABLE=VALUE
+    run "$3" || fail "$3: $(tail -1 "$work/out")"
+    lines=$(wc -l < "$work/err")
+    [ "$lines" -ge "$1" ] && [ "$lines" -le "$2" ] || fail "$3: $lines lines: $(head -3 "$work/err")"
+    [ "$lines" = 0 ] || grep -qF -e "${3%%=*}" -e "${3#*=}" "$work/err" || fail "$3: the line does not tell: $(cat "$work/err")"
+}
+
+for value in GPUGEMM_MODE=auto GPUGEMM_MODE=cpu GPUGEMM_MODE= GPUGEMM_PINNED_MEMORY=16M GPUGEMM_THREADS=2 GPUGEMM_TRACE=0 GPUGEMM_STATS=0; do
+    expect_lines 0 0 "$value"
+done
+for value in GPUGEMM_MODE=banana GPUGEMM_GPU_MEMORY=12Q GPUGEMM_GPU_MEMORY=99999999999G GPUGEMM_PINNED_MEMORY=-5 GPUGEMM_PINNED_MEMORY=1Mb \
+    GPUGEMM_THREADS=many GPUGEMM_BLAS=/nonexistent/libblas.so GPUGEMM_BLAS="$0" \
+    GPUGEMM_STATS=/nonexistent/stats.json GPUGEMM_TRACE=/nonexistent/trace; do
+    expect_lines 1 1 "$value"
+done
+for value in GPUGEMM_DEVICES=x GPUGEMM_DEVICES=99 GPUGEMM_KERNEL=no_such_kernel; do # only a process that starts a GPU can tell
+    expect_lines 0 1 "$value"
+done
+
+(env GPUGEMM_STATS="$work/s.json" "$program" --lib "$LIB" --kill > "$work/out" 2> "$work/err"; true) 2> "$work/killed"
+made=$(grep -o '^[0-9]*' "$work/out")
+[ "$(stat_of "$work/s.json" calls)" = "$made" ] || fail "after SIGKILL $(stat_of "$work/s.json" calls) of $made calls are in the statistics"
+python3 -m json.tool "$work/s.json" > /dev/null || fail "the statistics are no JSON"
+total=$(($(stat_of "$work/s.json" gpu) + $(stat_of "$work/s.json" cpu)))
+[ "$total" = "$made" ] || fail "gpu + cpu = $total of $made calls"
+
+run GPUGEMM_STATS=1 || fail "GPUGEMM_STATS=1: $(tail -1 "$work/out")"
+grep -q dgemm "$work/err" || fail "GPUGEMM_STATS=1 prints no table"
+run GPUGEMM_TRACE=1 || fail "GPUGEMM_TRACE=1: $(tail -1 "$work/out")"
+lines=$(grep -c 'm=[0-9]* n=[0-9]* k=[0-9]* .*path=' "$work/err")
+[ "$lines" = "$made" ] || fail "$lines trace lines for $made calls"
+
+run CUDA_VISIBLE_DEVICES= GPUGEMM_MODE=gpu || fail "without a visible GPU: $(tail -1 "$work/out")"
+(ulimit -v 4000000 && run GPUGEMM_MODE="${GPUGEMM_MODE:-auto}") || fail "ulimit -v 4000000: $(tail -1 "$work/out")"
+(ulimit -n 16 && run GPUGEMM_MODE="${GPUGEMM_MODE:-auto}") || fail "ulimit -n 16: $(tail -1 "$work/out")"
+env GPUGEMM_MODE="${GPUGEMM_MODE:-auto}" "$program" --lib "$LIB" > "$work/out" <&- 2>&- || fail "stdin and stderr closed: $(tail -1 "$work/out")"
+finish
