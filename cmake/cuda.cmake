@@ -1,0 +1,82 @@
+# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>.
+# CMake's own CUDA language is not used: it would link the CUDA runtime, and there is nothing to link. Sets GPUGEMM_CUDA to OFF without nvcc.
+
+if(GPUGEMM_CUDA)
+  find_program(GPUGEMM_NVCC nvcc HINTS $ENV{CUDACXX} ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin DOC "The CUDA compiler")
+  if(EXISTS "$ENV{CUDACXX}")
+    set(GPUGEMM_NVCC $ENV{CUDACXX})
+  endif()
+  if(GPUGEMM_NVCC)
+    file(REAL_PATH ${GPUGEMM_NVCC} nvcc)
+    cmake_path(GET nvcc PARENT_PATH toolkit)
+    cmake_path(GET toolkit PARENT_PATH toolkit)
+    find_path(GPUGEMM_CUDA_INCLUDE cuda.h HINTS ${toolkit}/include ${toolkit}/targets/${CMAKE_SYSTEM_PROCESSOR}-linux/include
+              DOC "The folder of cuda.h")
+  endif()
+  if(NOT GPUGEMM_NVCC OR NOT GPUGEMM_CUDA_INCLUDE)
+    message(STATUS "libgpugemm: no CUDA toolkit (nvcc and cuda.h) was found: building without GPU kernels, as with GPUGEMM_CUDA=OFF")
+    set(GPUGEMM_CUDA OFF)
+    set(GPUGEMM_CUDA_INCLUDE "")
+  endif()
+else()
+  set(GPUGEMM_CUDA_INCLUDE "")
+endif()
+
+# -gencode flags for GPUGEMM_CUDA_ARCHITECTURES, less those this nvcc does not know. SASS for each; PTX of the last one without a letter, which
+# later GPUs compile for themselves; if all have a letter, of the last one's base.
+function(gpugemm_gencode result)
+  foreach(arch ${GPUGEMM_CUDA_ARCHITECTURES})
+    execute_process(COMMAND ${GPUGEMM_NVCC} --dryrun -cubin -arch=sm_${arch} -x cu /dev/null
+                    RESULT_VARIABLE unknown OUTPUT_QUIET ERROR_QUIET)
+    if(unknown)
+      message(STATUS "libgpugemm: ${GPUGEMM_NVCC} cannot compile for compute capability ${arch}: left out")
+      continue()
+    endif()
+    list(APPEND flags -gencode=arch=compute_${arch},code=sm_${arch})
+    list(APPEND kept ${arch})
+  endforeach()
+  if(NOT kept)
+    message(FATAL_ERROR "GPUGEMM_CUDA_ARCHITECTURES=${GPUGEMM_CUDA_ARCHITECTURES}: none of them is known to ${GPUGEMM_NVCC}")
+  endif()
+  set(plain ${kept})
+  list(FILTER plain EXCLUDE REGEX "[a-z]$")
+  list(POP_BACK plain last)
+  if(NOT last)
+    list(GET kept -1 last)
+    string(REGEX REPLACE "[a-z]$" "" last ${last})
+  endif()
+  list(JOIN kept " " kept)
+  message(STATUS "libgpugemm: kernels for compute capability ${kept}, and PTX for ${last}")
+  set(${result} ${flags} -gencode=arch=compute_${last},code=compute_${last} PARENT_SCOPE)
+endfunction()
+
+# Assembly sources for the library, one a kernel file.
+function(gpugemm_embed_kernels result)
+  gpugemm_gencode(gencode)
+  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu)
+  if(GPUGEMM_WERROR)
+    set(werror -Werror=all-warnings)
+  endif()
+  foreach(kernel ${kernels})
+    cmake_path(GET kernel STEM stem)
+    set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
+    add_custom_command(OUTPUT ${image}.fatbin
+      COMMAND ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -I${CMAKE_CURRENT_SOURCE_DIR}/cuda
+              -MD -MF ${image}.d -MT ${image}.fatbin -o ${image}.fatbin ${kernel}
+      DEPENDS ${kernel} DEPFILE ${image}.d COMMENT "Compiling kernels ${stem}.cu" VERBATIM)
+    file(CONFIGURE OUTPUT ${image}.S @ONLY CONTENT [[
+    .section .rodata
+    .balign 64
+    .globl gg_image_@stem@
+    .hidden gg_image_@stem@
+    .type gg_image_@stem@, %object
+gg_image_@stem@:
+    .incbin "@image@.fatbin"
+    .size gg_image_@stem@, . - gg_image_@stem@
+    .section .note.GNU-stack, "", %progbits
+]])
+    set_property(SOURCE ${image}.S APPEND PROPERTY OBJECT_DEPENDS ${image}.fatbin)
+    list(APPEND images ${image}.S)
+  endforeach()
+  set(${result} ${images} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,208 @@
+/* forward.c — owns where the symbols of forward.def lead. Their code is in forward_<machine>.S: a jump that touches no argument. It asks here, once
+ * for each symbol and calling object, which address of the real BLAS to jump to. Nothing here runs before the first call of a symbol.
+ *
+ * A process may hold two BLASes (Python modules bring theirs in their own scope), and the preloaded names must not move a call from one to the
+ * other. So an answer found in a caller's scope holds for that caller's object; what follows us in the global order holds for everybody. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "real.h"
+#include "trace.h"
+
+/* One spelling after the other, and which of them are error handlers. */
+#define X(symbol) #symbol "\0"
+#define X_XERBLA(symbol) "!" #symbol "\0"
+static const char names[] =
+#include "forward.def"
+    ;
+
+enum {
+#define X(symbol) ID_##symbol,
+#define X_XERBLA(symbol) ID_##symbol,
+#include "forward.def"
+    SYMBOLS
+};
+
+/* The callers in [start, start + size) jump to target. Written once, size last: the machine's entry reads it first. Layout known to the .S files. */
+struct gg_forward_slot {
+    _Atomic uintptr_t size, start;
+    _Atomic(void *) target;
+};
+struct gg_forward_slot gg_forward_slots[SYMBOLS];
+_Static_assert(sizeof(struct gg_forward_slot) == 24, "SLOT in forward_*.S");
+
+/* Callers outside their symbol's slot, by call site. An entry is written once: claimed, filled, then published by its key. */
+enum { SITES = 4096, PROBES = 8, CLAIMED = 1 };
+static struct {
+    _Atomic uint64_t key;
+    _Atomic(void *) target;
+} sites[SITES];
+
+static _Atomic unsigned char claimed[SYMBOLS];
+
+void *gg_forward_find(unsigned symbol, const void *caller);
+
+static uint64_t site_key(unsigned symbol, const void *caller)
+{
+    return (uint64_t)(uintptr_t)caller << 12 | symbol;
+}
+_Static_assert((int)SYMBOLS < 1 << 12, "site_key");
+
+static unsigned site_start(uint64_t key)
+{
+    return (unsigned)(key * 0x9e3779b97f4a7c15u >> 40) % SITES;
+}
+
+static void *site_target(uint64_t key)
+{
+    for (unsigned i = site_start(key), n = 0; n < PROBES; i = (i + 1) % SITES, n++)
+        if (atomic_load_explicit(&sites[i].key, memory_order_acquire) == key)
+            return atomic_load_explicit(&sites[i].target, memory_order_relaxed);
+    return NULL;
+}
+
+/* A full neighbourhood forgets the call site: it is looked up again next time. */
+static void remember_site(uint64_t key, void *target)
+{
+    for (unsigned i = site_start(key), n = 0; n < PROBES; i = (i + 1) % SITES, n++) {
+        uint64_t empty = 0;
+        if (!atomic_compare_exchange_strong(&sites[i].key, &empty, CLAIMED))
+            continue;
+        atomic_store(&sites[i].target, target);
+        atomic_store(&sites[i].key, key);
+        return;
+    }
+}
+
+struct range {
+    uintptr_t address, start, size;
+};
+
+/* dl_iterate_phdr's visitor: the loaded object that contains an address. */
+static int find_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+    (void)size;
+    struct range *range = data;
+    uintptr_t first = UINTPTR_MAX, last = 0;
+    bool inside = false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD)
+            continue;
+        first = start < first ? start : first;
+        last = start + segment->p_memsz > last ? start + segment->p_memsz : last;
+        inside |= range->address - start < segment->p_memsz;
+    }
+    if (inside)
+        *range = (struct range){range->address, first, last - first};
+    return inside;
+}
+
+static void remember(unsigned symbol, const char *name, const void *caller, void *target)
+{
+    struct range range = {(uintptr_t)caller, (uintptr_t)caller, 1}; /* code in no object (a JIT's): this call site alone */
+    Dl_info info;
+    if (dladdr(target, &info)) /* a target must outlive what remembers it: never unload it */
+        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (gg_real_near(name, NULL) == target)
+        range = (struct range){0, 0, UINTPTR_MAX};
+    else
+        dl_iterate_phdr(find_object, &range);
+    if (atomic_exchange(&claimed[symbol], 1)) {
+        remember_site(site_key(symbol, caller), target);
+        return;
+    }
+    atomic_store(&gg_forward_slots[symbol].target, target);
+    atomic_store(&gg_forward_slots[symbol].start, range.start);
+    atomic_store(&gg_forward_slots[symbol].size, range.size);
+}
+
+/* The other spellings a library may give a routine, with the same integers and the same calling convention; the first fits the name. */
+static void *find_by_any_spelling(const char *name, const void *caller)
+{
+    static const struct {
+        const char *before, *after, *others[2][2];
+    } spellings[] = {
+        {"cblas_", "64_", {{"cblas_", "_64"}, {"scipy_cblas_", "64_"}}},
+        {"cblas_", "_64", {{"cblas_", "64_"}, {"scipy_cblas_", "64_"}}},
+        {"cblas_", "", {{"scipy_cblas_", ""}}},
+        {"", "_64_", {{"", "_64"}, {"scipy_", "_64_"}}},
+        {"", "_", {{"scipy_", "_"}}},
+    };
+    void *found = gg_real_find(name, caller);
+    for (unsigned i = 0; !found && i < sizeof spellings / sizeof *spellings; i++) {
+        size_t before = strlen(spellings[i].before), after = strlen(spellings[i].after), length = strlen(name);
+        if (strncmp(name, spellings[i].before, before) != 0 || strcmp(name + length - after, spellings[i].after) != 0)
+            continue;
+        for (int j = 0; !found && j < 2 && spellings[i].others[j][0]; j++) {
+            char other[64];
+            snprintf(other, sizeof other, "%s%.*s%s", spellings[i].others[j][0], (int)(length - before - after), name + before,
+                     spellings[i].others[j][1]);
+            found = gg_real_find(other, caller);
+        }
+        break;
+    }
+    return found;
+}
+
+/* ---- error handlers: a program's own wins, whenever it appears, so they are looked up at every call --------------------------------- */
+
+/* The reference's words; unlike the reference they let the program go on. Only *info's low half is read: both widths of integer serve. */
+static void xerbla(const char *routine, const int *info, size_t length)
+{
+    size_t n = 0;
+    while (n < length && n < 32 && routine[n] && routine[n] != ' ')
+        n++;
+    fprintf(stderr, " ** On entry to %.*s parameter number %2d had an illegal value\n", (int)n, routine, *info);
+}
+
+static void cblas_xerbla(int64_t info, const char *routine, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if ((int)info)
+        fprintf(stderr, "Parameter %d to routine %s was incorrect\n", (int)info, routine);
+    vfprintf(stderr, format, args);
+    va_end(args);
+}
+
+static void *find_xerbla(const char *name, const void *caller)
+{
+    void *found = gg_real_near(name, caller);
+    if (!found)
+        found = gg_real_find(name, caller);
+    if (!found)
+        found = strncmp(name, "cblas_", 6) == 0 ? (void *)cblas_xerbla : (void *)xerbla;
+    return found;
+}
+
+/* Called by the .S file alone: the address a call of `symbol` from `caller` goes on to. */
+void *gg_forward_find(unsigned symbol, const void *caller)
+{
+    void *target = site_target(site_key(symbol, caller));
+    if (target)
+        return target;
+    int saved = errno;
+    const char *name = names;
+    for (unsigned i = 0; i < symbol; i++)
+        name += strlen(name) + 1;
+    if (*name == '!') {
+        target = find_xerbla(name + 1, caller);
+    } else {
+        target = find_by_any_spelling(name, caller);
+        if (!target)
+            gg_abort("%s is not served by libgpugemm, and no BLAS that has it was found. Install libopenblas0 (libopenblas64-0 for 64-bit "
+                     "names), or set GPUGEMM_BLAS to the path of one that has it",
+                     name);
+        remember(symbol, name, caller, target);
+    }
+    errno = saved;
+    return target;
+}
