@@ -15,6 +15,8 @@ static struct {
     struct gg_config config;
 } g = {.once = PTHREAD_ONCE_INIT};
 
+_Atomic(const struct gg_config *) gg_config_in_force;
+
 const struct gg_option gg_options[] = {
 #define GG_OPTION(field, name, kind, value, text, meaning) {#name, text, meaning},
 #include "config.def"
@@ -90,8 +92,9 @@ static void read_environment(void)
     errno = saved;
 }
 
-const struct gg_config *gg_config(void)
+const struct gg_config *gg_config_read(void)
 {
     pthread_once(&g.once, read_environment);
+    atomic_store_explicit(&gg_config_in_force, &g.config, memory_order_release);
     return &g.config;
 }

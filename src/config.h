@@ -2,6 +2,7 @@
 #ifndef GG_CONFIG_H
 #define GG_CONFIG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,8 +18,15 @@ struct gg_config {
 #undef GG_OPTION
 };
 
-/* The options in force. The first call reads the environment; thread-safe. */
-const struct gg_config *gg_config(void);
+/* The options in force. The first call reads the environment; thread-safe, and afterwards a load. */
+extern _Atomic(const struct gg_config *) gg_config_in_force;
+const struct gg_config *gg_config_read(void);
+
+static inline const struct gg_config *gg_config(void)
+{
+    const struct gg_config *config = atomic_load_explicit(&gg_config_in_force, memory_order_acquire);
+    return config ? config : gg_config_read();
+}
 
 /* One option as text, for `gpugemm info`: its value in the environment or, when that is unset, the text of the default. */
 struct gg_option {

@@ -32,6 +32,8 @@ static struct {
     _Atomic bool gemm_sought[2];
 } g;
 
+_Thread_local int gg_real_depth;
+
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Is this address in us, or in another copy of us (installed as libblas.so.3, say)? */
@@ -115,25 +117,6 @@ bool gg_real_is_ilp64(const void *routine)
 const char *gg_real_path(void)
 {
     return atomic_load(&g.path);
-}
-
-/* ---- being inside it ------------------------------------------------------------------------------------------------------------------ */
-
-static _Thread_local int depth;
-
-bool gg_real_inside(void)
-{
-    return depth > 0;
-}
-
-void gg_real_enter(void)
-{
-    depth++;
-}
-
-void gg_real_leave(void)
-{
-    depth--;
 }
 
 /* ---- any gemm of it -------------------------------------------------------------------------------------------------------------------- */

@@ -19,9 +19,22 @@ bool gg_real_is_ilp64(const void *routine);
 void gg_real_gemm(const struct gg_gemm *p, const void *caller);
 
 /* This thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. */
-bool gg_real_inside(void);
-void gg_real_enter(void);
-void gg_real_leave(void);
+extern _Thread_local int gg_real_depth;
+
+static inline bool gg_real_inside(void)
+{
+    return gg_real_depth > 0;
+}
+
+static inline void gg_real_enter(void)
+{
+    gg_real_depth++;
+}
+
+static inline void gg_real_leave(void)
+{
+    gg_real_depth--;
+}
 
 /* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
 const char *gg_real_path(void);

@@ -40,7 +40,6 @@ static struct {
     uint64_t total[GG_PATHS]; /* of the rows */
     /* only when statistics or a trace are wanted */
     pthread_once_t once;
-    _Atomic bool watched;
     int trace_fd, trace_level;
     pthread_mutex_t lock; /* rows and the file */
     bool table;           /* print it at exit */
@@ -50,8 +49,16 @@ static struct {
     bool forked;
 } g = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .trace_fd = -1};
 
-static _Thread_local struct gg_record last;
-static _Thread_local struct gg_gemm last_problem;
+_Atomic int gg_watch;
+
+/* What gpugemm_last_decision shows. Every call writes it, the tiny ones too: so it is no larger than it must be. */
+static _Thread_local struct {
+    const char *symbol; /* NULL before the first call */
+    const struct gg_kernel *kernel;
+    int64_t m, n, k;
+    double predicted_cpu, predicted_gpu;
+    unsigned char type, path, reason;
+} last;
 
 static const char *const path_names[GG_PATHS] = {"cpu", "device", "staged"};
 
@@ -229,6 +236,8 @@ static void print_table(void)
     uint64_t gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED], all = gpu + g.total[GG_PATH_CPU];
     say(STDERR_FILENO, "%llu gemm calls, %llu on the GPU, %llu on the CPU (process %ld)", (unsigned long long)all,
         (unsigned long long)gpu, (unsigned long long)(all - gpu), (long)getpid());
+    if (*gg_gpu_trouble())
+        say(STDERR_FILENO, "no GPU: %s; the CPU serves", gg_gpu_trouble());
     if (g.row_count)
         say(STDERR_FILENO, "%-6s %-7s %-28s %10s %12s %10s %10s %10s  %s", "call", "path", "kernel", "calls", "ms", "GFLOP/s", "MB up",
             "MB down", "reason");
@@ -287,14 +296,14 @@ static void open_outputs(void)
             open_file(stats, false);
         }
     }
-    atomic_store(&g.watched, stats || g.trace_fd >= 0);
+    atomic_store_explicit(&gg_watch, stats || g.trace_fd >= 0 ? GG_WATCHED : GG_UNWATCHED, memory_order_release);
     errno = saved;
 }
 
-bool gg_watched(void)
+bool gg_open_outputs(void)
 {
     pthread_once(&g.once, open_outputs);
-    return atomic_load_explicit(&g.watched, memory_order_relaxed);
+    return atomic_load(&gg_watch) == GG_WATCHED;
 }
 
 /* Under g.lock. */
@@ -335,9 +344,16 @@ static void count(const struct gg_record *r)
 void gg_record(const struct gg_record *r)
 {
     atomic_fetch_add_explicit(&g.calls[r->type][r->path], 1, memory_order_relaxed);
-    last = *r;
-    if (r->p)
-        last_problem = *r->p;
+    last.symbol = r->symbol;
+    last.kernel = r->kernel;
+    last.m = r->p ? r->p->m : 0;
+    last.n = r->p ? r->p->n : 0;
+    last.k = r->p ? r->p->k : 0;
+    last.predicted_cpu = r->predicted_cpu;
+    last.predicted_gpu = r->predicted_gpu;
+    last.type = r->type;
+    last.path = r->path;
+    last.reason = r->reason;
     if (r->path != GG_PATH_CPU) {
         atomic_fetch_add_explicit(&g.bytes_up, (uint64_t)r->bytes_up, memory_order_relaxed);
         atomic_fetch_add_explicit(&g.bytes_down, (uint64_t)r->bytes_down, memory_order_relaxed);
@@ -387,10 +403,10 @@ void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size)
     struct gpugemm_decision now = {.routine = !any ? "" : last.type == GG_S ? "sgemm" : "dgemm",
                                    .path = path_names[last.path],
                                    .kernel = last.kernel ? last.kernel->name : "",
-                                   .reason = any ? gg_reason_text(last.reason) : "",
-                                   .m = last_problem.m,
-                                   .n = last_problem.n,
-                                   .k = last_problem.k,
+                                   .reason = any ? gg_reason_text((enum gg_reason)last.reason) : "",
+                                   .m = last.m,
+                                   .n = last.n,
+                                   .k = last.k,
                                    .predicted_cpu = last.predicted_cpu,
                                    .predicted_gpu = last.predicted_gpu};
     memset(decision, 0, size);

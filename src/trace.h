@@ -2,6 +2,8 @@
 #ifndef GG_TRACE_H
 #define GG_TRACE_H
 
+#include <stdatomic.h>
+
 #include "dispatch.h"
 #include "gemm.h"
 
@@ -26,7 +28,15 @@ struct gg_record {
 };
 
 /* Are statistics or a trace wanted? Only then are calls timed. */
-bool gg_watched(void);
+enum gg_watch { GG_WATCH_UNKNOWN, GG_UNWATCHED, GG_WATCHED };
+extern _Atomic int gg_watch;
+bool gg_open_outputs(void);
+
+static inline bool gg_watched(void)
+{
+    int watch = atomic_load_explicit(&gg_watch, memory_order_acquire);
+    return watch == GG_WATCHED || (watch == GG_WATCH_UNKNOWN && gg_open_outputs());
+}
 
 /* Counts the call, remembers it as the thread's last decision, and prints it if asked. */
 void gg_record(const struct gg_record *record);
