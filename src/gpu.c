@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "kernels.h"
@@ -373,6 +375,32 @@ bool gg_thread_start(void *(*body)(void *), void *argument)
 }
 
 /* ---- pointers ------------------------------------------------------------------------------------------------------------------ */
+
+/* Where the heap begins, from /proc/self/stat; UINTPTR_MAX where that cannot be read. */
+static uintptr_t heap_start(void)
+{
+    static _Atomic uintptr_t start;
+    uintptr_t known = atomic_load_explicit(&start, memory_order_relaxed);
+    if (known)
+        return known;
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *at = strrchr(text, ')'); /* the end of field 2, the one with spaces; field 47 is start_brk */
+    for (int field = 2; at && field < 47; field++)
+        at = strchr(at + 1, ' ');
+    known = at ? strtoull(at + 1, NULL, 10) : 0;
+    atomic_store_explicit(&start, known ? known : UINTPTR_MAX, memory_order_relaxed);
+    return known ? known : UINTPTR_MAX;
+}
+
+bool gg_gpu_in_heap(const void *pointer)
+{
+    return (uintptr_t)pointer >= heap_start() && (uintptr_t)pointer < (uintptr_t)sbrk(0);
+}
 
 struct gg_location gg_gpu_locate(const void *pointer)
 {

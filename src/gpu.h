@@ -53,6 +53,9 @@ const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; ""
 /* Has anybody in this process loaded the CUDA driver? Only then can a pointer be other than HOST. A few nanoseconds. */
 bool gg_gpu_loaded(void);
 
+/* Is it in the heap that brk grows? Then it is host memory, and the driver need not be asked (0.1 µs a pointer). */
+bool gg_gpu_in_heap(const void *pointer);
+
 struct gg_location {
     enum gg_place place;
     int ordinal;

@@ -126,10 +126,13 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     return complete;
 }
 
-/* Too small for any GPU (its latency alone costs more), and by a multiplication of integers: such calls come by the million. */
+/* Too small for any GPU (its latency alone costs more) and not in its memory, found out without the driver and with a multiplication of integers:
+ * such calls come by the million. */
 static bool is_tiny(const struct gg_gemm *p)
 {
-    return (__int128)p->m * p->n * p->k <= 64 * 64 * 64;
+    return (__int128)p->m * p->n * p->k <= 64 * 64 * 64 && gg_config()->mode == GG_MODE_AUTO &&
+           (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded() ||
+            (gg_gpu_in_heap(p->a) && gg_gpu_in_heap(p->b) && gg_gpu_in_heap(p->c)));
 }
 
 bool gg_serve(const struct gg_request *request, struct gg_record *record)
@@ -138,7 +141,7 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     record->p = p;
     record->type = p->type;
     on_gpu = false;
-    if (is_tiny(p) && gg_config()->mode == GG_MODE_AUTO && (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded())) {
+    if (is_tiny(p)) {
         record->reason = gg_is_empty(p) ? GG_EMPTY : GG_TOO_SMALL;
         return false;
     }
