@@ -1,13 +1,14 @@
 /* fuzz.c — random gemm calls under every spelling, against OpenBLAS and against the componentwise error bound.
  *
- *   fuzz [--calls N] [--seed S] [--jobs J] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu]
+ *   fuzz [--calls N] [--seed S] [--jobs J] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu] [--device]
  *
  * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Shapes go to 300, and the
  * operands lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and
  * multiplied as column-major 'N','N'. What is checked after each call:
  *   every element: NaN and Inf where the oracle has them, else within twice the bound of the oracle;
  *   four elements: within the bound of a dot product in long double;   alpha = 0 or k = 0: exactly beta C;
- *   every other byte around the three operands: unchanged. */
+ *   every other byte around the three operands: unchanged.
+ * --device: three of four operands lie in GPU memory instead, so that calls with all, some or none there are mixed; gpugemm_?gemm takes part. */
 #include "test.h"
 
 #include <getopt.h>
@@ -19,6 +20,10 @@
 enum { MAX_DIM = 300, MAX_PAD = 7, MAX_JOBS = 64 };
 enum { MAX_BYTES = (MAX_DIM + MAX_PAD) * MAX_DIM * 8 };
 
+/* gpugemm.h's own names, drawn as often as a spelling; only there is a status to be looked at. */
+static struct spelling api[2] = {{"gpugemm_sgemm", false, true, true, NULL}, {"gpugemm_dgemm", true, true, true, NULL}};
+enum { NAMES = SPELLINGS + 2 };
+
 struct example {
     const struct spelling *spelling;
     struct call call;
@@ -29,7 +34,7 @@ struct example {
 
 /* One process's counts, in memory it shares with its parent. */
 struct tally {
-    uint64_t calls[SPELLINGS], differences, stray, gpu, current;
+    uint64_t calls[NAMES], differences, stray, refused, gpu, current;
 };
 
 static struct arena arena[3];
@@ -38,7 +43,26 @@ static unsigned char *before[3]; /* the windows' contents before the call */
 static double *abs_a, *abs_b, *abs_product;
 static void *packed[3];
 static struct spelling oracle[2] = {{"sgemm_", false, false, false, NULL}, {"dgemm_", true, false, false, NULL}};
-static int usable[SPELLINGS], usable_count;
+static const struct spelling *usable[NAMES];
+static int usable_count;
+
+/* The operands' doubles in GPU memory, byte for byte at the arenas' alignment, when there is --device. */
+static uint64_t mirror[3];
+static int (*copy_to_gpu)(uint64_t, const void *, size_t), (*copy_from_gpu)(void *, uint64_t, size_t);
+
+static void open_mirrors(void)
+{
+    void *driver = open_library("libcuda.so.1", RTLD_GLOBAL), *context = NULL;
+    int (*init)(unsigned), (*retain)(void **, int), (*enter)(void *), (*alloc)(uint64_t *, size_t);
+    *(void **)&init = dlsym(driver, "cuInit"), *(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
+    *(void **)&enter = dlsym(driver, "cuCtxSetCurrent"), *(void **)&alloc = dlsym(driver, "cuMemAlloc_v2");
+    *(void **)&copy_to_gpu = dlsym(driver, "cuMemcpyHtoD_v2"), *(void **)&copy_from_gpu = dlsym(driver, "cuMemcpyDtoH_v2");
+    bool open = init(0) == 0 && retain(&context, 0) == 0 && enter(context) == 0;
+    for (int i = 0; i < 3; i++)
+        open = open && alloc(&mirror[i], (size_t)(arena[i].hi - arena[i].lo)) == 0;
+    if (!open)
+        exit((fprintf(stderr, "skipped: no GPU for --device\n"), SKIP));
+}
 
 static int64_t draw_dim(uint64_t *r, bool large)
 {
@@ -67,7 +91,7 @@ static void place(uint64_t *r, struct matrix *x, int which)
 {
     bool at_end = rng_below(r, 4) != 0;
     size_t gap = rng_below(r, 3) ? 0 : (size_t)rng_below(r, 8) * matrix_element(x);
-    if (rng_below(r, 16) == 0)
+    if (rng_below(r, 16) == 0 && !mirror[0]) /* in GPU memory elements must be aligned */
         gap += 4;
     matrix_place(x, arena[which], at_end, gap);
 }
@@ -83,7 +107,7 @@ static void draw(struct example *e, uint64_t seed, uint64_t index)
 {
     uint64_t state = seed ^ (index + 1) * 0xd1342543de82ef95u, *r = &state;
     struct call *x = &e->call;
-    e->spelling = &spellings[usable[rng_below(r, usable_count)]];
+    e->spelling = usable[rng_below(r, usable_count)];
     bool dbl = e->spelling->dbl, large = rng_below(r, 10) == 0, same = rng_below(r, 16) == 0;
     int ta = (int)rng_below(r, 3), tb = (int)rng_below(r, 3);
     *x = (struct call){.layout = 102 - (int)rng_below(r, 2), .hidden = rng_below(r, 2) ? 1 : 0xdeadbeefdeadbeef};
@@ -230,6 +254,48 @@ static void report(const struct example *e, uint64_t seed, uint64_t index, const
     fflush(stdout);
 }
 
+/* Where the callee finds an operand: at home or in its window's copy on the GPU. */
+static void *send(int which, const void *operand, bool to_gpu)
+{
+    const struct arena *w = &window[which];
+    if (!operand || !to_gpu)
+        return (void *)operand;
+    copy_to_gpu(mirror[which] + (uint64_t)(w->lo - arena[which].lo), w->lo, (size_t)(w->hi - w->lo));
+    return (void *)(mirror[which] + (uint64_t)((const unsigned char *)operand - arena[which].lo));
+}
+
+static void fetch(int which, bool from_gpu)
+{
+    const struct arena *w = &window[which];
+    if (from_gpu && w->hi > w->lo)
+        copy_from_gpu(w->lo, mirror[which] + (uint64_t)(w->lo - arena[which].lo), (size_t)(w->hi - w->lo));
+}
+
+/* The call itself. False: gpugemm_?gemm refused. */
+static bool make_call(const struct example *e, uint64_t index)
+{
+    struct call x = e->call;
+    bool away[3] = {mirror[0] && index % 4, mirror[0] && index / 4 % 4, mirror[0] && index / 16 % 4}, same = x.a && x.a == x.b;
+    int (*s)(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, void *, int64_t, void *);
+    int (*d)(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double, void *, int64_t, void *);
+    int status = 0;
+    x.a = send(0, x.a, away[0]), x.b = same ? x.a : send(1, x.b, away[1]), x.c = send(2, x.c, away[2]);
+    if (e->spelling == &api[0] && (*(void **)&s = api[0].address))
+        status = s(x.layout, x.transa, x.transb, x.m, x.n, x.k, (float)x.alpha, x.a, x.lda, x.b, x.ldb, (float)x.beta, x.c, x.ldc, NULL);
+    else if (e->spelling == &api[1] && (*(void **)&d = api[1].address))
+        status = d(x.layout, x.transa, x.transb, x.m, x.n, x.k, x.alpha, x.a, x.lda, x.b, x.ldb, x.beta, x.c, x.ldc, NULL);
+    else
+        call_gemm(e->spelling, &x);
+    for (int i = 0; i < 3; i++)
+        fetch(i, away[i]);
+    return status == 0;
+}
+
+static int name_index(const struct spelling *s)
+{
+    return s == &api[0] || s == &api[1] ? SPELLINGS + (int)(s - api) : (int)(s - spellings);
+}
+
 static void run_one(struct tally *t, uint64_t seed, uint64_t index)
 {
     struct example e;
@@ -237,8 +303,9 @@ static void run_one(struct tally *t, uint64_t seed, uint64_t index)
     snapshot(0, &e.a), snapshot(1, &e.b), snapshot(2, &e.c);
     bool empty = e.call.m == 0 || e.call.n == 0;
     struct matrix c0 = pack(&e.c, e.row_major, e.call.m, e.call.n, packed[2], NULL);
-    t->calls[e.spelling - spellings]++;
-    call_gemm(e.spelling, &e.call);
+    t->calls[name_index(e.spelling)]++;
+    if (!make_call(&e, index) && t->refused++ < 5)
+        report(&e, seed, index, "refused");
     int64_t at = 0, wrong = empty ? 0 : differences(&e, &c0, &at);
     if (wrong && t->differences++ < 5) {
         char what[128];
@@ -250,13 +317,15 @@ static void run_one(struct tally *t, uint64_t seed, uint64_t index)
         report(&e, seed, index, "stray write");
 }
 
-static void shard(void *library, struct tally *t, uint64_t seed, uint64_t first, uint64_t calls, uint64_t step)
+static void shard(void *library, bool device, struct tally *t, uint64_t seed, uint64_t first, uint64_t calls, uint64_t step)
 {
     for (int i = 0; i < 3; i++) {
         arena[i] = arena_new(MAX_BYTES + 4096);
         before[i] = malloc((size_t)(arena[i].hi - arena[i].lo));
         packed[i] = malloc(MAX_BYTES);
     }
+    if (device)
+        open_mirrors();
     abs_a = malloc(MAX_BYTES), abs_b = malloc(MAX_BYTES), abs_product = malloc(MAX_BYTES);
     for (t->current = first; t->current < calls; t->current += step)
         run_one(t, seed, t->current);
@@ -271,11 +340,12 @@ int main(int argc, char **argv)
 {
     uint64_t calls = 100000, seed = 1, only = UINT64_MAX;
     long jobs = sysconf(_SC_NPROCESSORS_ONLN);
-    int partial = 0, expect_gpu = 0;
+    int partial = 0, expect_gpu = 0, device = 0;
     const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0";
     const struct option options[] = {{"calls", 1, 0, 'n'}, {"seed", 1, 0, 's'},       {"jobs", 1, 0, 'j'},
                                      {"lib", 1, 0, 'l'},   {"oracle", 1, 0, 'r'},     {"only", 1, 0, 'o'},
-                                     {"partial", 0, &partial, 1}, {"expect-gpu", 0, &expect_gpu, 1}, {0}};
+                                     {"partial", 0, &partial, 1}, {"expect-gpu", 0, &expect_gpu, 1},
+                                     {"device", 0, &device, 1}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 'n': calls = strtoull(optarg, NULL, 0); break;
@@ -293,9 +363,12 @@ int main(int argc, char **argv)
     int found = find_spellings(library);
     for (int i = 0; i < SPELLINGS; i++)
         if (spellings[i].address)
-            usable[usable_count++] = i;
+            usable[usable_count++] = &spellings[i];
         else if (!partial)
             fprintf(stderr, "%s lacks %s\n", lib, spellings[i].name);
+    for (int i = 0; i < 2; i++)
+        if ((api[i].address = dlsym(library, api[i].name)))
+            usable[usable_count++] = &api[i];
     for (int i = 0; i < 2; i++)
         if (!(oracle[i].address = dlsym(reference, oracle[i].name)))
             return fprintf(stderr, "%s lacks %s\n", blas, oracle[i].name), 1;
@@ -306,8 +379,8 @@ int main(int argc, char **argv)
     pid_t child[MAX_JOBS];
     for (long i = 0; i < jobs; i++) /* before any call: a GPU does not survive fork */
         if ((child[i] = fork()) == 0) {
-            only == UINT64_MAX ? shard(library, &tally[i], seed, (uint64_t)i, calls, (uint64_t)jobs)
-                               : shard(library, &tally[i], seed, only, only + 1, 1);
+            only == UINT64_MAX ? shard(library, device, &tally[i], seed, (uint64_t)i, calls, (uint64_t)jobs)
+                               : shard(library, device, &tally[i], seed, only, only + 1, 1);
             exit(0);
         }
     struct tally sum = {0};
@@ -316,21 +389,24 @@ int main(int argc, char **argv)
     for (long i = 0; i < jobs; i++) {
         int status = -1;
         waitpid(child[i], &status, 0);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP)
+            return SKIP;
         if (status) {
             printf("crashed (wait status %d): fuzz --seed %llu --only %llu\n", status, (unsigned long long)seed,
                    (unsigned long long)tally[i].current);
             crashed++;
         }
-        for (int s = 0; s < SPELLINGS; s++)
+        for (int s = 0; s < NAMES; s++)
             sum.calls[s] += tally[i].calls[s], total += tally[i].calls[s];
-        sum.differences += tally[i].differences, sum.stray += tally[i].stray, sum.gpu += tally[i].gpu;
+        sum.differences += tally[i].differences, sum.stray += tally[i].stray, sum.refused += tally[i].refused, sum.gpu += tally[i].gpu;
     }
-    for (int s = 0; s < SPELLINGS; s++)
-        printf("%-24s %8llu calls\n", spellings[s].name, (unsigned long long)sum.calls[s]);
-    printf("seed %llu: %llu calls under %d spellings, %llu on the GPU: %llu with differences, %llu with stray writes, %d crashes\n",
+    for (int s = 0; s < NAMES; s++)
+        printf("%-24s %8llu calls\n", s < SPELLINGS ? spellings[s].name : api[s - SPELLINGS].name, (unsigned long long)sum.calls[s]);
+    printf("seed %llu: %llu calls under %d names, %llu on the GPU: %llu with differences, %llu with stray writes, %llu refused, %d crashes\n",
            (unsigned long long)seed, (unsigned long long)total, usable_count, (unsigned long long)sum.gpu,
-           (unsigned long long)sum.differences, (unsigned long long)sum.stray, crashed);
+           (unsigned long long)sum.differences, (unsigned long long)sum.stray,
+           (unsigned long long)sum.refused, crashed);
     if (expect_gpu && sum.gpu == 0)
         printf("no call was served by the GPU\n");
-    return sum.differences || sum.stray || crashed || (expect_gpu && sum.gpu == 0);
+    return sum.differences || sum.stray || sum.refused || crashed || (expect_gpu && sum.gpu == 0);
 }
