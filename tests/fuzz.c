@@ -258,7 +258,7 @@ static void report(const struct example *e, uint64_t seed, uint64_t index, const
 static void *send(int which, const void *operand, bool to_gpu)
 {
     const struct arena *w = &window[which];
-    if (!operand || !to_gpu)
+    if (!to_gpu)
         return (void *)operand;
     copy_to_gpu(mirror[which] + (uint64_t)(w->lo - arena[which].lo), w->lo, (size_t)(w->hi - w->lo));
     return (void *)(mirror[which] + (uint64_t)((const unsigned char *)operand - arena[which].lo));
@@ -275,7 +275,8 @@ static void fetch(int which, bool from_gpu)
 static bool make_call(const struct example *e, uint64_t index)
 {
     struct call x = e->call;
-    bool away[3] = {mirror[0] && index % 4, mirror[0] && index / 4 % 4, mirror[0] && index / 16 % 4}, same = x.a && x.a == x.b;
+    bool same = x.a && x.a == x.b;
+    bool away[3] = {mirror[0] && index % 4 && x.a, mirror[0] && index / 4 % 4 && x.b, mirror[0] && index / 16 % 4};
     int (*s)(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, void *, int64_t, void *);
     int (*d)(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double, void *, int64_t, void *);
     int status = 0;
