@@ -60,7 +60,7 @@ struct workspace {
     bool captured; /* a graph may launch with it for ever: never freed */
 };
 
-enum { WORKSPACES = 32, MAX_KERNELS = 96 };
+enum { WORKSPACES = 128, MAX_KERNELS = 96 };
 
 struct gg_device_state {
     CUcontext context;
@@ -614,7 +614,7 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/* A stream's workspace is freed only when it must grow or when 32 other streams have been used since; cuMemFree waits for the GPU. One that a
+/* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
  * graph captured is left to the graph. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {

@@ -87,6 +87,16 @@ void gg_gpu_free(void *pointer);
 size_t gg_gpu_free_memory(void);
 void *gg_gpu_pinned_alloc(size_t bytes); /* host memory, page-locked for every device */
 
+/* Tells the processor that this thread polls. */
+static inline void gg_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("yield");
+#endif
+}
+
 /* A detached thread with all signals blocked. False: there is none to be had. */
 bool gg_thread_start(void *(*body)(void *), void *argument);
 

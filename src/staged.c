@@ -1,92 +1,66 @@
-/* staged.c — owns the path of operands in host memory: copy threads, page-locked rings, lanes (streams and GPU memory for one call at a time),
- * and the rule that a call which has started ends with the right C. plan.c says what to copy and compute; here it is done.
+/* staged.c — owns the path of operands in host memory, and the rule that a call which has started ends with the right C. plan.c says what to copy
+ * and compute, copy.c moves bytes between pageable and page-locked memory, lane.c lends streams and memory; here the pieces meet.
  *
- * Threads. Copy threads take chunks of at most one ring slot: loads (pack into the slot, copy up) and stores (copy down, unpack into C). Whoever
- * finishes the last chunk of a load launches the steps that became ready. One lock guards all jobs; no copy is made under it. The
- * calling thread sleeps until its job is done. Short calls use none of this: see short_call.
+ * The calling thread conducts: it alone talks to the driver (whose locks make several threads slower than one), hands chunks to the copy threads,
+ * enqueues what they have packed, launches steps whose loads are on their way, and fetches C strip by strip. A chunk of an operand passes
+ * through a slot: packed by a copy thread, copied up; a chunk of C: copied down, unpacked by a copy thread. Short calls use none of this: see short_call.
  *
- * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, chunks still open are computed by
- * the CPU BLAS from the untouched operands; with none committed the whole call is declined. */
+ * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, chunks still open are computed by the CPU
+ * BLAS from the untouched operands; with none committed the whole call is declined. */
 #include "staged.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "config.h"
+#include "copy.h"
 #include "kernels.h"
+#include "lane.h"
 #include "plan.h"
 #include "real.h"
 #include "trace.h"
 
-enum { MAX_THREADS = 32, SLOTS = 3, LANES = 16, RUN_STREAMS = 4 };
-
-/* 4 MB slots filled by 8 threads feed PCIe 5 at 49 GB/s of 55; 1 MB slots 45, 256 KB slots 20 (H200, 2026-11). */
-static const int64_t slot_limit = 4 << 20, slot_least = 64 << 10;
-/* Up to here one thread copying, one transfer and no hand-over is faster than the pipeline. */
-static const int64_t short_bytes = 2 << 20;
-
-struct slot {
-    char *memory;
-    gg_event pending; /* the copy that uses it; NULL: free */
-};
-
-/* Streams, events and memory for one call at a time. Kept for ever, taken from a pool. */
-struct lane {
-    struct gg_device *dev;
-    bool taken;
-    gg_stream up, down, run[RUN_STREAMS];
-    gg_event slot_events[MAX_THREADS][SLOTS];
-    gg_event *events; /* for the loads and steps of a job */
-    int event_count;
-    char *arena; /* device memory for the buffers of a plan */
-    int64_t arena_bytes;
-    char *pinned; /* short_bytes, for short calls */
-};
-
-/* A rectangle of lines to move: `lines` of `width` elements. */
+/* A rectangle of one load (of A, B or C) or of one step's C, by indices of op(A), op(B) or C in the whole problem. */
 struct chunk {
-    int load, step;             /* one of them; the other -1 */
-    int64_t rows0, rows1, cols0, cols1; /* of op(A), op(B) or C, in the whole problem */
-    int64_t index;              /* among the chunks of C */
+    int load, step; /* one of them; the other -1 */
+    int64_t rows0, rows1, cols0, cols1;
+    int64_t index;  /* among the chunks of C */
+};
+
+/* What happens in a slot that this job holds. */
+enum stage { PACKING, GOING_UP, COMING_DOWN, UNPACKING };
+
+struct held {
+    struct gg_slot *slot;
+    enum stage stage;
+    int64_t turn; /* of its copy among those of its direction */
+    struct chunk chunk;
 };
 
 struct job {
-    struct job *next;
     const struct gg_gemm *p;
     const struct gg_location *where;
-    struct lane *lane;
+    struct gg_lane *lane;
     struct gg_plan plan;
     char *buffer[3][2];
     int64_t chunk_bytes;
     gg_event *load_event, *step_event;
-    int64_t *load_left;    /* chunks of a load not yet enqueued */
-    int64_t *store_base;   /* index of a step's first chunk of C */
-    char *committed;       /* by chunk of C */
+    int64_t *load_left;         /* chunks of a load not yet enqueued */
+    int64_t *store_base;        /* index of a step's first chunk of C */
+    int64_t *block_stores_left; /* chunks of C a block has still to bring down */
+    char *committed;            /* by chunk of C */
     int64_t store_count, stores_left;
-    int load, step, store;            /* next to claim a load chunk of, to launch, to claim a store chunk of */
+    int load, step, store;      /* next to claim a chunk of, to launch, to claim a chunk of C of */
     int64_t load_chunk, store_chunk;
-    int64_t *block_stores_left;       /* chunks of C a block has still to bring down */
-    int users;             /* threads at work on it */
-    bool watched;          /* one of them waits for step `store` */
-    bool failed, done;
+    bool store_done;            /* step `store` has run */
+    struct held held[GG_SLOTS];
+    int held_count;
+    int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
+    bool failed;
     const struct gg_kernel *kernel;
     int64_t bytes_up, bytes_down;
 };
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t work;     /* copy threads: there may be something to do */
-    pthread_cond_t finished; /* callers: a job ended or a lane came free */
-    struct job *jobs;
-    int threads;
-    int64_t slot_bytes;
-    struct slot slots[MAX_THREADS][SLOTS];
-    struct lane *lanes[LANES];
-    int lane_count;
-    int64_t arena_bytes; /* of all lanes */
-} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER};
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -117,16 +91,6 @@ static char *element(const struct gg_gemm *p, enum gg_operand x, int64_t row, in
 static int64_t leading(const struct gg_gemm *p, enum gg_operand x)
 {
     return (x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc) * (int64_t)gg_size(p->type);
-}
-
-static void copy_lines(char *dst, int64_t dst_pitch, const char *src, int64_t src_pitch, int64_t width, int64_t lines)
-{
-    if (dst_pitch == width && src_pitch == width) {
-        memcpy(dst, src, (size_t)(width * lines));
-        return;
-    }
-    for (int64_t i = 0; i < lines; i++)
-        memcpy(dst + i * dst_pitch, src + i * src_pitch, (size_t)width);
 }
 
 /* How a rectangle is cut into chunks of at most `limit` bytes: whole lines while a line fits, else pieces of lines. */
@@ -179,67 +143,84 @@ static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg
                           .cols1 = cols.begin + (second ? w1 : l1)};
 }
 
-/* ---- moving one chunk. No lock held; the device is entered. --------------------------------------------------------------------- */
+/* ---- one chunk on its way ------------------------------------------------------------------------------------------------------ */
 
-/* A free slot of this thread; waits for the copy that used it last. */
-static struct slot *free_slot(struct slot *ring, int *turn)
-{
-    struct slot *slot = &ring[*turn];
-    *turn = (*turn + 1) % SLOTS;
-    if (slot->pending && !gg_gpu_event_sync(slot->pending))
-        return NULL;
-    slot->pending = NULL;
-    return slot;
-}
+/* Where a chunk lies: in the caller's memory, and in the GPU's. */
+struct sides {
+    char *host, *device;
+    int64_t host_pitch, device_pitch, width, lines; /* bytes, but for lines */
+};
 
-static bool load_chunk(struct job *job, const struct chunk *c, int thread, int *turn)
+static struct sides sides_of(const struct job *job, const struct chunk *c)
 {
-    const struct gg_load *load = &job->plan.loads[c->load];
-    enum gg_operand x = load->operand;
+    const struct gg_load *load = c->load >= 0 ? &job->plan.loads[c->load] : NULL;
+    const struct gg_step *step = c->step >= 0 ? &job->plan.steps[c->step] : NULL;
+    enum gg_operand x = load ? load->operand : GG_C;
     int64_t size = (int64_t)gg_size(job->p->type), ld = job->plan.ld[x];
+    int64_t row = c->rows0 - (load ? load->rows : step->rows).begin, col = c->cols0 - (load ? load->cols : step->cols).begin;
+    int64_t rows = c->rows1 - c->rows0, cols = c->cols1 - c->cols0;
     bool second = second_contiguous(job->p, x);
-    int64_t row = c->rows0 - load->rows.begin, col = c->cols0 - load->cols.begin;
-    char *dst = job->buffer[x][load->buffer] + (load->offset + (second ? col + row * ld : row + col * ld)) * size;
-    const char *src = element(job->p, x, c->rows0, c->cols0);
-    int64_t width = (second ? c->cols1 - c->cols0 : c->rows1 - c->rows0) * size;
-    int64_t lines = second ? c->rows1 - c->rows0 : c->cols1 - c->cols0;
-    if (is_direct(job, x))
-        return gg_gpu_copy_2d(dst, (size_t)(ld * size), src, (size_t)leading(job->p, x), (size_t)width, (size_t)lines, job->lane->up);
-    struct slot *slot = free_slot(g.slots[thread], turn);
-    if (!slot)
-        return false;
-    copy_lines(slot->memory, width, src, leading(job->p, x), width, lines);
-    gg_event event = job->lane->slot_events[thread][slot - g.slots[thread]];
-    if (!gg_gpu_copy_2d(dst, (size_t)(ld * size), slot->memory, (size_t)width, (size_t)width, (size_t)lines, job->lane->up) ||
-        !gg_gpu_event_record(event, job->lane->up))
-        return false;
-    slot->pending = event;
-    return true;
+    char *base = job->buffer[x][load ? load->buffer : step->c_buffer];
+    return (struct sides){.host = element(job->p, x, c->rows0, c->cols0),
+                          .device = base + ((load ? load->offset : step->c_offset) + (second ? col + row * ld : row + col * ld)) * size,
+                          .host_pitch = leading(job->p, x),
+                          .device_pitch = ld * size,
+                          .width = (second ? cols : rows) * size,
+                          .lines = second ? rows : cols};
 }
 
-static bool store_chunk(struct job *job, const struct chunk *c, int thread, int *turn)
+static bool copy_up(struct job *job, const struct sides *s, const char *src, int64_t src_pitch)
 {
-    const struct gg_step *step = &job->plan.steps[c->step];
-    int64_t size = (int64_t)gg_size(job->p->type), ld = job->plan.ld[GG_C];
-    const char *src = job->buffer[GG_C][step->c_buffer] +
-                      (step->c_offset + (c->rows0 - step->rows.begin) + (c->cols0 - step->cols.begin) * ld) * size;
-    char *dst = element(job->p, GG_C, c->rows0, c->cols0);
-    int64_t width = (c->rows1 - c->rows0) * size, lines = c->cols1 - c->cols0;
-    struct slot *slot = free_slot(g.slots[thread], turn);
-    if (!slot)
-        return false;
-    bool direct = is_direct(job, GG_C);
-    gg_event event = job->lane->slot_events[thread][slot - g.slots[thread]];
-    if (!gg_gpu_copy_2d(direct ? dst : slot->memory, (size_t)(direct ? leading(job->p, GG_C) : width), src, (size_t)(ld * size),
-                        (size_t)width, (size_t)lines, job->lane->down) ||
-        !gg_gpu_event_record(event, job->lane->down) || !gg_gpu_event_sync(event))
-        return false;
-    if (!direct)
-        copy_lines(dst, leading(job->p, GG_C), slot->memory, width, width, lines);
-    return true;
+    return gg_gpu_copy_2d(s->device, (size_t)s->device_pitch, src, (size_t)src_pitch, (size_t)s->width, (size_t)s->lines, job->lane->up);
 }
 
-/* ---- what can be done next. Under g.lock. ------------------------------------------------------------------------------------------ */
+static bool copy_down(struct job *job, const struct sides *s, char *dst, int64_t dst_pitch)
+{
+    return gg_gpu_copy_2d(dst, (size_t)dst_pitch, s->device, (size_t)s->device_pitch, (size_t)s->width, (size_t)s->lines, job->lane->down);
+}
+
+/* Gives the copy threads the chunk's way between the caller's memory and the slot. */
+static void post(struct held *h, const struct sides *s, bool pack)
+{
+    struct gg_copy *copy = &h->slot->copy;
+    copy->src = pack ? s->host : h->slot->memory;
+    copy->dst = pack ? h->slot->memory : s->host;
+    copy->src_pitch = pack ? s->host_pitch : s->width;
+    copy->dst_pitch = pack ? s->width : s->host_pitch;
+    copy->width = s->width;
+    copy->lines = s->lines;
+    h->stage = pack ? PACKING : UNPACKING;
+    gg_copy_post(copy);
+}
+
+/* Marks the end of the slot's copy, just enqueued. */
+static bool on_the_way(struct job *job, struct held *h, enum stage stage)
+{
+    h->stage = stage;
+    h->turn = job->enqueued[stage == COMING_DOWN]++;
+    return gg_gpu_event_record(h->slot->event, stage == COMING_DOWN ? job->lane->down : job->lane->up);
+}
+
+static struct held *hold(struct job *job, const struct chunk *c)
+{
+    struct gg_slot *slot = gg_slot_take(job->lane, job->held_count);
+    if (!slot)
+        return NULL;
+    struct held *h = &job->held[job->held_count++];
+    h->slot = slot;
+    h->stage = c->load >= 0 ? GOING_UP : COMING_DOWN;
+    h->turn = -1;
+    h->chunk = *c;
+    return h;
+}
+
+static void release(struct job *job, struct held *h)
+{
+    gg_slot_give(h->slot);
+    *h = job->held[--job->held_count];
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Have all steps of this block been launched? -1 stands for no block. */
 static bool block_launched(const struct job *job, int block)
@@ -252,9 +233,9 @@ static bool launch_step(struct job *job, int i)
     const struct gg_step *s = &job->plan.steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
-    gg_stream run = job->lane->run[s->stream % RUN_STREAMS];
+    gg_stream run = job->lane->run[s->stream % GG_RUN_STREAMS];
     for (int l = i ? job->plan.steps[i - 1].loads : 0; l < s->loads; l++) /* every run stream waits for every load: a step uses earlier ones too */
-        for (int r = 0; r < RUN_STREAMS; r++)
+        for (int r = 0; r < GG_RUN_STREAMS; r++)
             if (!gg_gpu_stream_wait(job->lane->run[r], job->load_event[l]))
                 return false;
     struct gg_gemm q = {.type = p->type,
@@ -279,275 +260,191 @@ static bool launch_step(struct job *job, int i)
 }
 
 /* Launches every step whose loads are on their way and whose C has room. */
-static void launch_ready(struct job *job)
+static bool launch_ready(struct job *job)
 {
     int arrived = job->step ? job->plan.steps[job->step - 1].loads : 0;
-    while (!job->failed && job->step < job->plan.step_count) {
+    while (job->step < job->plan.step_count) {
         const struct gg_step *s = &job->plan.steps[job->step];
         while (arrived < s->loads && job->load_left[arrived] == 0)
             arrived++;
         if (arrived < s->loads || (s->after_block >= 0 && job->block_stores_left[s->after_block] > 0))
-            return;
+            return true;
         if (!launch_step(job, job->step))
-            job->failed = true;
-        else
-            job->step++;
-    }
-}
-
-enum claim { NOTHING, LOAD, STORE, WATCH };
-
-/* The next piece of work of this job. Stores come first: they free nothing the loads wait for, but the end of the call does. */
-static enum claim claim(struct job *job, struct chunk *c)
-{
-    if (job->failed)
-        return NOTHING;
-    while (job->store < job->step && !job->plan.steps[job->store].last)
-        job->store++;
-    bool launched = job->store < job->step;
-    int done = launched ? gg_gpu_event_done(job->step_event[job->store]) : 0;
-    if (done < 0) {
-        job->failed = true;
-        return NOTHING;
-    }
-    if (done) {
-        const struct gg_step *s = &job->plan.steps[job->store];
-        *c = chunk_at(job, GG_C, s->rows, s->cols, job->store_chunk);
-        c->step = job->store;
-        c->index = job->store_base[job->store] + job->store_chunk;
-        if (++job->store_chunk == chunks_of(job, GG_C, s->rows, s->cols).count) {
-            job->store++;
-            job->store_chunk = 0;
-        }
-        return STORE;
-    }
-    if (job->load < job->plan.load_count) {
-        const struct gg_load *load = &job->plan.loads[job->load];
-        bool room = block_launched(job, load->after_block) &&
-                    (load->operand != GG_C || load->after_block < 0 || job->block_stores_left[load->after_block] == 0);
-        if (room) {
-            if (job->load_chunk == 0 && load->after_block >= 0) { /* the steps that read the buffer's former contents come first */
-                int end = job->plan.block_end[load->after_block];
-                for (int i = load->after_block ? job->plan.block_end[load->after_block - 1] : 0; i < end; i++)
-                    if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i])) {
-                        job->failed = true;
-                        return NOTHING;
-                    }
-            }
-            *c = chunk_at(job, load->operand, load->rows, load->cols, job->load_chunk);
-            c->load = job->load;
-            if (++job->load_chunk == chunks_of(job, load->operand, load->rows, load->cols).count) {
-                job->load++;
-                job->load_chunk = 0;
-            }
-            return LOAD;
-        }
-    }
-    if (launched && !job->watched) {
-        job->watched = true;
-        c->step = job->store;
-        return WATCH;
-    }
-    return NOTHING;
-}
-
-/* The block a step belongs to. */
-static int block_of(const struct job *job, int step)
-{
-    int b = 0;
-    while (job->plan.block_end[b] <= step)
-        b++;
-    return b;
-}
-
-/* Books what a thread has done. */
-static void settle(struct job *job, enum claim what, const struct chunk *c, bool good)
-{
-    int64_t bytes = (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
-    if (what == WATCH)
-        job->watched = false;
-    if (!good) {
-        job->failed = true;
-    } else if (what == LOAD) {
-        job->bytes_up += bytes;
-        if (--job->load_left[c->load] == 0) {
-            if (!gg_gpu_event_record(job->load_event[c->load], job->lane->up))
-                job->failed = true;
-            launch_ready(job);
-        }
-    } else if (what == STORE) {
-        job->bytes_down += bytes;
-        job->committed[c->index] = 1;
-        job->stores_left--;
-        if (--job->block_stores_left[block_of(job, c->step)] == 0)
-            launch_ready(job);
-    }
-    job->done = job->failed || job->stores_left == 0;
-}
-
-/* ---- copy threads ------------------------------------------------------------------------------------------------------------------ */
-
-static void *copy_thread(void *argument)
-{
-    int thread = (int)(intptr_t)argument, turn = 0;
-    pthread_mutex_lock(&g.lock);
-    for (;;) {
-        struct job *job = NULL;
-        struct chunk c = {0};
-        enum claim what = NOTHING;
-        for (struct job *j = g.jobs; j && what == NOTHING; j = j->next) {
-            /* claim and settle talk to the driver, which wants the context of the job */
-            if (j->done || !gg_gpu_enter(j->lane->dev))
-                continue;
-            what = claim(j, &c);
-            job = j;
-            if (j->failed && !j->done) {
-                j->done = true;
-                pthread_cond_broadcast(&g.finished);
-            }
-            if (what == NOTHING)
-                gg_gpu_leave();
-        }
-        if (what == NOTHING) {
-            pthread_cond_wait(&g.work, &g.lock);
-            continue;
-        }
-        job->users++;
-        pthread_mutex_unlock(&g.lock);
-        bool good = what == LOAD    ? load_chunk(job, &c, thread, &turn)
-                    : what == STORE ? store_chunk(job, &c, thread, &turn)
-                                    : gg_gpu_event_sync(job->step_event[c.step]);
-        pthread_mutex_lock(&g.lock);
-        settle(job, what, &c, good);
-        gg_gpu_leave();
-        job->users--;
-        pthread_cond_broadcast(&g.work);
-        if (job->done)
-            pthread_cond_broadcast(&g.finished);
-    }
-    return NULL;
-}
-
-/* Threads and their slots, once. Under g.lock. */
-static void start_threads(void)
-{
-    if (g.threads)
-        return;
-    cpu_set_t cpus;
-    int64_t wanted = gg_config()->threads, have = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
-    if (wanted == 0)
-        wanted = min64(8, have);
-    wanted = min64(wanted, MAX_THREADS);
-    int64_t pinned = gg_config()->pinned_memory / 2; /* the other half is for the lanes of short calls */
-    g.slot_bytes = min64(slot_limit, pinned / (wanted * SLOTS) & -4096);
-    while (g.slot_bytes < slot_least && wanted > 1) {
-        wanted--;
-        g.slot_bytes = min64(slot_limit, pinned / (wanted * SLOTS) & -4096);
-    }
-    g.slot_bytes = max64(g.slot_bytes, slot_least);
-    for (int i = 0; i < wanted; i++) {
-        char *memory = gg_gpu_pinned_alloc((size_t)(SLOTS * g.slot_bytes));
-        if (!memory)
-            break;
-        for (int s = 0; s < SLOTS; s++)
-            g.slots[i][s].memory = memory + s * g.slot_bytes;
-        if (!gg_thread_start(copy_thread, (void *)(intptr_t)i))
-            break;
-        g.threads++;
-    }
-}
-
-/* ---- lanes ------------------------------------------------------------------------------------------------------------------------- */
-
-static struct lane *make_lane(struct gg_device *dev)
-{
-    struct lane *lane = calloc(1, sizeof *lane);
-    if (!lane)
-        return NULL;
-    lane->dev = dev;
-    bool good = (lane->up = gg_gpu_stream_create()) && (lane->down = gg_gpu_stream_create());
-    for (int i = 0; good && i < RUN_STREAMS; i++)
-        good = (lane->run[i] = gg_gpu_stream_create());
-    for (int i = 0; good && i < g.threads * SLOTS; i++)
-        good = (lane->slot_events[i / SLOTS][i % SLOTS] = gg_gpu_event_create());
-    lane->pinned = good ? gg_gpu_pinned_alloc((size_t)short_bytes) : NULL;
-    if (lane->pinned)
-        return lane;
-    free(lane); /* what was created stays with the driver: this happens when the GPU is full or failing */
-    return NULL;
-}
-
-/* A lane of this device for one call; waits while all are taken. NULL: none can be made. */
-static struct lane *take_lane(struct gg_device *dev)
-{
-    pthread_mutex_lock(&g.lock);
-    start_threads();
-    struct lane *lane = NULL;
-    for (;;) {
-        bool any = false;
-        for (int i = 0; i < g.lane_count && !lane; i++) {
-            any |= g.lanes[i]->dev == dev;
-            if (g.lanes[i]->dev == dev && !g.lanes[i]->taken)
-                lane = g.lanes[i];
-        }
-        if (!lane && g.lane_count < LANES && (lane = make_lane(dev)))
-            g.lanes[g.lane_count++] = lane;
-        if (lane || !any)
-            break;
-        pthread_cond_wait(&g.finished, &g.lock);
-    }
-    if (lane)
-        lane->taken = true;
-    pthread_mutex_unlock(&g.lock);
-    return lane;
-}
-
-static void give_lane(struct lane *lane)
-{
-    pthread_mutex_lock(&g.lock);
-    lane->taken = false;
-    pthread_cond_broadcast(&g.finished);
-    pthread_mutex_unlock(&g.lock);
-}
-
-/* Bytes of GPU memory this lane may hold in all. Under g.lock. */
-static int64_t allowance(const struct lane *lane)
-{
-    int64_t limit = gg_config()->gpu_memory;
-    int64_t room = (int64_t)gg_gpu_free_memory() / 10 * 8;
-    if (limit)
-        room = min64(room, limit - g.arena_bytes);
-    return lane->arena_bytes + max64(room, 0);
-}
-
-/* Makes the lane's arena at least `bytes`. Under g.lock. */
-static bool grow_arena(struct lane *lane, int64_t bytes)
-{
-    if (lane->arena_bytes >= bytes)
-        return true;
-    gg_gpu_free(lane->arena);
-    g.arena_bytes -= lane->arena_bytes;
-    lane->arena_bytes = 0;
-    lane->arena = gg_gpu_alloc((size_t)bytes);
-    if (lane->arena)
-        g.arena_bytes += lane->arena_bytes = bytes;
-    return lane->arena != NULL;
-}
-
-static bool grow_events(struct lane *lane, int count)
-{
-    if (lane->event_count >= count)
-        return true;
-    gg_event *events = realloc(lane->events, (size_t)count * sizeof *events);
-    if (!events)
-        return false;
-    lane->events = events;
-    while (lane->event_count < count) {
-        if (!(events[lane->event_count] = gg_gpu_event_create()))
             return false;
-        lane->event_count++;
+        job->step++;
     }
     return true;
+}
+
+/* One more chunk of a load is enqueued. */
+static bool loaded(struct job *job, const struct chunk *c)
+{
+    job->bytes_up += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
+    if (--job->load_left[c->load] > 0)
+        return true;
+    return gg_gpu_event_record(job->load_event[c->load], job->lane->up) && launch_ready(job);
+}
+
+/* One more chunk of C has arrived. */
+static bool stored(struct job *job, const struct chunk *c)
+{
+    int block = 0;
+    while (job->plan.block_end[block] <= c->step)
+        block++;
+    job->bytes_down += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
+    job->committed[c->index] = 1;
+    job->stores_left--;
+    return --job->block_stores_left[block] > 0 || launch_ready(job);
+}
+
+/* ---- what can be done next. Each: 1 something was done, 0 nothing can be done now, -1 the GPU failed. ------------------------------------------- */
+
+/* Begins the next chunk of a load, if there is one, a slot, and room in its buffer. */
+static int begin_load(struct job *job)
+{
+    if (job->load == job->plan.load_count)
+        return 0;
+    const struct gg_load *load = &job->plan.loads[job->load];
+    if (!block_launched(job, load->after_block) ||
+        (load->operand == GG_C && load->after_block >= 0 && job->block_stores_left[load->after_block] > 0))
+        return 0;
+    struct chunk c = chunk_at(job, load->operand, load->rows, load->cols, job->load_chunk);
+    c.load = job->load;
+    bool direct = is_direct(job, load->operand);
+    struct held *h = direct ? NULL : hold(job, &c);
+    if (!direct && !h)
+        return 0;
+    if (job->load_chunk == 0 && load->after_block >= 0) { /* the steps that read the buffer's former contents come first */
+        int end = job->plan.block_end[load->after_block];
+        for (int i = load->after_block ? job->plan.block_end[load->after_block - 1] : 0; i < end; i++)
+            if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i]))
+                return -1;
+    }
+    if (++job->load_chunk == chunks_of(job, load->operand, load->rows, load->cols).count) {
+        job->load++;
+        job->load_chunk = 0;
+    }
+    struct sides s = sides_of(job, &c);
+    if (direct)
+        return copy_up(job, &s, s.host, s.host_pitch) && loaded(job, &c) ? 1 : -1;
+    post(h, &s, true);
+    return 1;
+}
+
+/* Begins to fetch the next chunk of C, if its step has run and there is a slot. */
+static int begin_store(struct job *job)
+{
+    while (job->store < job->step && !job->plan.steps[job->store].last)
+        job->store++;
+    if (job->store == job->step)
+        return 0;
+    if (!job->store_done) {
+        int done = gg_gpu_event_done(job->step_event[job->store]);
+        if (done <= 0)
+            return done;
+        job->store_done = true;
+    }
+    const struct gg_step *step = &job->plan.steps[job->store];
+    struct chunk c = chunk_at(job, GG_C, step->rows, step->cols, job->store_chunk);
+    c.step = job->store;
+    c.index = job->store_base[job->store] + job->store_chunk;
+    struct held *h = hold(job, &c);
+    if (!h)
+        return 0;
+    if (++job->store_chunk == chunks_of(job, GG_C, step->rows, step->cols).count) {
+        job->store++;
+        job->store_chunk = 0;
+        job->store_done = false;
+    }
+    struct sides s = sides_of(job, &c);
+    bool direct = is_direct(job, GG_C);
+    return copy_down(job, &s, direct ? s.host : h->slot->memory, direct ? s.host_pitch : s.width) && on_the_way(job, h, COMING_DOWN)
+               ? 1
+               : -1;
+}
+
+/* Moves what is in a slot to its next stage, if it is ready. */
+static int advance(struct job *job, struct held *h)
+{
+    struct sides s;
+    bool copied = atomic_load_explicit(&h->slot->copy.done, memory_order_acquire), down = h->stage == COMING_DOWN;
+    switch (h->stage) {
+    case PACKING:
+        if (!copied)
+            return 0;
+        s = sides_of(job, &h->chunk);
+        return copy_up(job, &s, h->slot->memory, s.width) && on_the_way(job, h, GOING_UP) && loaded(job, &h->chunk) ? 1 : -1;
+    case UNPACKING:
+        if (!copied)
+            return 0;
+        break;
+    default:
+        if (h->turn != job->arrived[down])
+            return 0;
+        int done = gg_gpu_event_done(h->slot->event);
+        if (done <= 0)
+            return done;
+        job->arrived[down]++;
+        if (down && !is_direct(job, GG_C)) {
+            s = sides_of(job, &h->chunk);
+            post(h, &s, false);
+            return 1;
+        }
+    }
+    bool good = h->stage == GOING_UP || stored(job, &h->chunk);
+    release(job, h);
+    return good ? 1 : -1;
+}
+
+/* One look at everything. */
+static int round_of(struct job *job)
+{
+    int progress = 0, r;
+    for (int i = job->held_count - 1; i >= 0; i--) { /* downwards: release() moves the last one into the gap */
+        if ((r = advance(job, &job->held[i])) < 0)
+            return -1;
+        progress |= r;
+    }
+    while ((r = begin_store(job)) > 0)
+        progress = 1;
+    if (r < 0)
+        return -1;
+    for (int n = 0; n < 4 && (r = begin_load(job)) > 0; n++)
+        progress = 1;
+    return r < 0 ? -1 : progress;
+}
+
+/* Conducts the job to its end. On failure nothing of it is on its way any more. */
+static void conduct(struct job *job)
+{
+    int idle = 0;
+    bool alone = gg_copy_start() == 0;
+    while (!job->failed && job->stores_left > 0) {
+        int r = round_of(job);
+        job->failed = r < 0;
+        idle = r ? 0 : idle + 1;
+        if (r == 0 && alone && gg_copy_help())
+            continue;
+        if (idle > 300) /* about a millisecond without news: a long kernel. Waiting no longer needs to be quick */
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        else if (idle)
+            gg_relax();
+    }
+    if (job->failed) {
+        (void)(gg_gpu_stream_sync(job->lane->up) && gg_gpu_stream_sync(job->lane->down));
+        for (int i = 0; i < GG_RUN_STREAMS; i++)
+            (void)gg_gpu_stream_sync(job->lane->run[i]);
+    }
+    while (job->held_count > 0) {
+        struct held *h = &job->held[job->held_count - 1];
+        bool copying = h->stage == PACKING || h->stage == UNPACKING;
+        while (copying && !atomic_load_explicit(&h->slot->copy.done, memory_order_acquire))
+            if (!gg_copy_help())
+                gg_relax();
+        if (h->stage == UNPACKING) /* these bytes are in C, and right */
+            job->committed[h->chunk.index] = 1;
+        release(job, h);
+    }
 }
 
 /* ---- short calls ------------------------------------------------------------------------------------------------------------------- */
@@ -572,60 +469,52 @@ static int64_t short_need(const struct gg_gemm *p)
     return need;
 }
 
-/* The whole problem in one page-locked buffer: pack, one copy up, one kernel, one copy down, unpack, all by the calling thread. */
-static bool short_call(struct lane *lane, const struct gg_gemm *p, struct gg_outcome *outcome)
+/* The whole problem through the lane's own page-locked buffer, by the calling thread: operand after operand packed and sent off while the next is
+ * packed, one kernel, one copy down. */
+static bool short_call(struct gg_lane *lane, const struct gg_gemm *p, struct gg_outcome *outcome)
 {
     struct gg_gemm q = *p;
-    const void **pointers[2] = {&q.a, &q.b};
-    int64_t *leads[3] = {&q.lda, &q.ldb, &q.ldc};
-    int64_t at = 0, up = 0, ld, width, lines;
-    pthread_mutex_lock(&g.lock);
-    bool room = grow_arena(lane, short_bytes);
-    pthread_mutex_unlock(&g.lock);
+    gg_stream stream = lane->run[0];
+    int64_t at = 0, ld, width, lines;
     outcome->reason = GG_NO_MEMORY;
-    if (!room)
+    if (!gg_lane_grow_arena(lane, GG_SHORT_BYTES))
         return false;
+    outcome->reason = GG_GPU_ERROR;
+    bool good = true;
     for (int x = GG_A; x <= GG_C; x++) {
         int64_t bytes = packed_bytes(p, x, &ld, &width, &lines);
-        if (x < GG_C)
-            *pointers[x] = lane->arena + at;
-        else
-            q.c = lane->arena + at;
-        *leads[x] = ld / (int64_t)gg_size(p->type);
-        if (x < GG_C || p->beta != 0) {
-            copy_lines(lane->pinned + at, ld, element(p, x, 0, 0), leading(p, x), width, lines);
-            up = at + bytes;
+        if (good && (x < GG_C || p->beta != 0)) {
+            gg_copy_run(&(struct gg_copy){lane->pinned + at, element(p, x, 0, 0), ld, leading(p, x), width, lines, NULL, false});
+            good = gg_gpu_copy(lane->arena + at, lane->pinned + at, (size_t)bytes, stream);
+            outcome->bytes_up += bytes;
         }
-        if (x < GG_C)
-            at += bytes;
+        *(x == GG_A ? &q.lda : x == GG_B ? &q.ldb : &q.ldc) = ld / (int64_t)gg_size(p->type);
+        if (x == GG_C)
+            break;
+        *(x == GG_A ? &q.a : &q.b) = lane->arena + at;
+        at += bytes;
     }
-    int64_t down = packed_bytes(p, GG_C, &ld, &width, &lines);
+    q.c = lane->arena + at;
+    outcome->bytes_down = ld * lines;
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->kernel = choice.kernel;
-    outcome->reason = GG_GPU_ERROR;
-    gg_stream stream = lane->run[0];
-    if (!choice.kernel || !gg_gpu_copy(lane->arena, lane->pinned, (size_t)up, stream) || !gg_launch(lane->dev, &choice, &q, stream) ||
-        !gg_gpu_copy(lane->pinned + at, lane->arena + at, (size_t)down, stream)) {
-        (void)gg_gpu_stream_sync(stream); /* nothing may still write the buffers when the next call takes this lane */
-        return false;
-    }
-    if (!gg_gpu_stream_sync(stream))
-        return false;
-    copy_lines(p->c, leading(p, GG_C), lane->pinned + at, ld, width, lines);
-    outcome->bytes_up = up;
-    outcome->bytes_down = down;
-    return true;
+    good = good && choice.kernel && gg_launch(lane->dev, &choice, &q, stream) &&
+           gg_gpu_copy(lane->pinned + at, lane->arena + at, (size_t)(ld * lines), stream);
+    good = gg_gpu_stream_sync(stream) && good; /* in any case: nothing may still write the buffers when the next call takes this lane */
+    if (good)
+        gg_copy_run(&(struct gg_copy){p->c, lane->pinned + at, leading(p, GG_C), ld, width, lines, NULL, false});
+    return good;
 }
 
 /* ---- long calls -------------------------------------------------------------------------------------------------------------------- */
 
 static bool prepare(struct job *job)
 {
-    struct lane *lane = job->lane;
+    struct gg_lane *lane = job->lane;
     struct gg_plan *plan = &job->plan;
-    int64_t budget = allowance(lane);
+    int64_t budget = gg_lane_allowance(lane), slot = gg_slot_bytes();
     bool planned = false;
-    while (!(planned = gg_plan_make(plan, job->p, budget) && grow_arena(lane, plan->bytes)) && plan->bytes > 0) {
+    while (slot && !(planned = gg_plan_make(plan, job->p, budget) && gg_lane_grow_arena(lane, plan->bytes)) && plan->bytes > 0) {
         budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
         gg_plan_free(plan);
     }
@@ -637,12 +526,13 @@ static bool prepare(struct job *job)
             job->buffer[x][i] = at;
             at += plan->buffer_size[x] * (int64_t)gg_size(job->p->type);
         }
-    if (!grow_events(lane, plan->load_count + plan->step_count))
+    if (!gg_lane_grow_events(lane, plan->load_count + plan->step_count))
         return false;
     job->load_event = lane->events;
     job->step_event = lane->events + plan->load_count;
-    int64_t total = (int64_t)gg_size(job->p->type) * job->p->k * (job->p->m + job->p->n);
-    job->chunk_bytes = min64(g.slot_bytes, max64(total / 32, 512 << 10)) & -8; /* enough chunks for all threads to start on */
+    double total = (double)gg_size(job->p->type) * (double)job->p->k * ((double)job->p->m + (double)job->p->n);
+    int64_t several = total / 64 < 1e9 ? (int64_t)(total / 64) : slot; /* for each thread, yet large */
+    job->chunk_bytes = min64(slot, max64(several, 256 << 10)) & -8;
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);
@@ -662,21 +552,6 @@ static bool prepare(struct job *job)
     job->stores_left = job->store_count;
     job->committed = calloc((size_t)job->store_count, 1);
     return job->committed != NULL;
-}
-
-/* Runs the job on the copy threads. Under g.lock, which it gives up while it sleeps. */
-static void run(struct job *job)
-{
-    struct job **end = &g.jobs;
-    while (*end)
-        end = &(*end)->next;
-    *end = job;
-    pthread_cond_broadcast(&g.work);
-    while (!job->done || job->users > 0)
-        pthread_cond_wait(&g.finished, &g.lock);
-    for (end = &g.jobs; *end != job; end = &(*end)->next)
-        ;
-    *end = job->next;
 }
 
 /* The chunks of C that are still open, by the CPU. */
@@ -700,21 +575,16 @@ static void recover(const struct job *job, const void *caller)
     }
 }
 
-static bool long_call(struct lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller,
+static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller,
                       struct gg_outcome *outcome)
 {
     struct job job = {.p = p, .where = where, .lane = lane};
-    pthread_mutex_lock(&g.lock);
-    bool ready = g.threads > 0 && prepare(&job);
+    bool ready = prepare(&job);
     if (ready) {
-        run(&job);
-        if (job.failed) { /* nothing may still write the arena or the slots when the next call takes this lane */
-            (void)(gg_gpu_stream_sync(lane->up) && gg_gpu_stream_sync(lane->down));
-            for (int i = 0; i < RUN_STREAMS; i++)
-                (void)gg_gpu_stream_sync(lane->run[i]);
-        }
+        gg_copy_begin();
+        conduct(&job);
+        gg_copy_end();
     }
-    pthread_mutex_unlock(&g.lock);
     bool on_host = where[GG_A].place < GG_PEER && where[GG_B].place < GG_PEER && where[GG_C].place < GG_PEER;
     bool started = false;
     for (int64_t i = 0; ready && i < job.store_count; i++)
@@ -754,13 +624,13 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         return false;
     bool complete = false;
     if (!after || gg_gpu_stream_sync(after)) {
-        struct lane *lane = take_lane(dev);
+        struct gg_lane *lane = gg_lane_take(dev);
         outcome->reason = GG_NO_MEMORY;
         if (lane) {
             bool host = where[GG_A].place <= GG_PINNED && where[GG_B].place <= GG_PINNED && where[GG_C].place <= GG_PINNED;
-            complete = host && short_need(p) <= short_bytes ? short_call(lane, p, outcome)
-                                                            : long_call(lane, p, where, caller, outcome);
-            give_lane(lane);
+            complete = host && short_need(p) <= GG_SHORT_BYTES ? short_call(lane, p, outcome)
+                                                               : long_call(lane, p, where, caller, outcome);
+            gg_lane_give(lane);
         }
     }
     gg_gpu_leave();
@@ -769,7 +639,10 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
 
 void gg_staged_prepare(struct gg_device *dev)
 {
-    struct lane *lane = take_lane(dev);
-    if (lane)
-        give_lane(lane);
+    struct gg_lane *lane = gg_lane_take(dev);
+    if (!lane)
+        return;
+    gg_slot_bytes();
+    gg_copy_start();
+    gg_lane_give(lane);
 }

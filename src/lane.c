@@ -1,0 +1,167 @@
+/* lane.c — owns lanes and slots: who has them, and how much page-locked and GPU memory they may take. What is made is kept for the next call and
+ * never given back to the driver but for an arena that must grow. Called by staged.c. */
+#include "lane.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "config.h"
+
+enum { LANES = 16 };
+
+/* 2 MB slots keep PCIe 5 busy with one thread enqueuing; below 64 KB the copies cost more than the bytes (H200, 2026-11). */
+static const int64_t slot_most = 2 << 20, slot_least = 64 << 10;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t given; /* a lane came free */
+    struct gg_lane *lanes[LANES];
+    int lane_count, lanes_taken;
+    int64_t arena_bytes; /* of all lanes */
+    struct gg_slot slots[GG_SLOTS];
+    int64_t slot_bytes;
+    bool sought; /* page-locked memory for the slots */
+} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------------------------------- */
+
+static struct gg_lane *make_lane(struct gg_device *dev)
+{
+    struct gg_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return NULL;
+    lane->dev = dev;
+    bool good = (lane->up = gg_gpu_stream_create()) && (lane->down = gg_gpu_stream_create());
+    for (int i = 0; good && i < GG_RUN_STREAMS; i++)
+        good = (lane->run[i] = gg_gpu_stream_create());
+    lane->pinned = good ? gg_gpu_pinned_alloc(GG_SHORT_BYTES) : NULL;
+    if (lane->pinned)
+        return lane;
+    free(lane); /* what was created stays with the driver: this happens when the GPU is full or failing */
+    return NULL;
+}
+
+struct gg_lane *gg_lane_take(struct gg_device *dev)
+{
+    pthread_mutex_lock(&g.lock);
+    struct gg_lane *lane = NULL;
+    for (;;) {
+        bool any = false;
+        for (int i = 0; i < g.lane_count && !lane; i++) {
+            any |= g.lanes[i]->dev == dev;
+            if (g.lanes[i]->dev == dev && !g.lanes[i]->taken)
+                lane = g.lanes[i];
+        }
+        if (!lane && g.lane_count < LANES && (lane = make_lane(dev)))
+            g.lanes[g.lane_count++] = lane;
+        if (lane || !any)
+            break;
+        pthread_cond_wait(&g.given, &g.lock);
+    }
+    if (lane) {
+        lane->taken = true;
+        g.lanes_taken++;
+    }
+    pthread_mutex_unlock(&g.lock);
+    return lane;
+}
+
+void gg_lane_give(struct gg_lane *lane)
+{
+    pthread_mutex_lock(&g.lock);
+    lane->taken = false;
+    g.lanes_taken--;
+    pthread_cond_signal(&g.given);
+    pthread_mutex_unlock(&g.lock);
+}
+
+int64_t gg_lane_allowance(const struct gg_lane *lane)
+{
+    int64_t room = (int64_t)gg_gpu_free_memory() / 10 * 8;
+    pthread_mutex_lock(&g.lock);
+    if (gg_config()->gpu_memory)
+        room = min64(room, gg_config()->gpu_memory - g.arena_bytes);
+    pthread_mutex_unlock(&g.lock);
+    return lane->arena_bytes + (room > 0 ? room : 0);
+}
+
+bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
+{
+    if (lane->arena_bytes >= bytes)
+        return true;
+    gg_gpu_free(lane->arena);
+    lane->arena = gg_gpu_alloc((size_t)bytes);
+    pthread_mutex_lock(&g.lock);
+    g.arena_bytes -= lane->arena_bytes;
+    lane->arena_bytes = lane->arena ? bytes : 0;
+    g.arena_bytes += lane->arena_bytes;
+    pthread_mutex_unlock(&g.lock);
+    return lane->arena != NULL;
+}
+
+bool gg_lane_grow_events(struct gg_lane *lane, int count)
+{
+    if (lane->event_count >= count)
+        return true;
+    gg_event *events = realloc(lane->events, (size_t)count * sizeof *events);
+    if (!events)
+        return false;
+    lane->events = events;
+    while (lane->event_count < count) {
+        if (!(events[lane->event_count] = gg_gpu_event_create()))
+            return false;
+        lane->event_count++;
+    }
+    return true;
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------------------------------- */
+
+int64_t gg_slot_bytes(void)
+{
+    pthread_mutex_lock(&g.lock);
+    if (!g.sought) {
+        g.sought = true;
+        /* half of what is allowed: the other half is for the lanes' own buffers */
+        int64_t bytes = min64(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
+        bytes = bytes < slot_least ? slot_least : bytes;
+        char *memory = gg_gpu_pinned_alloc((size_t)(GG_SLOTS * bytes));
+        for (int i = 0; memory && i < GG_SLOTS; i++)
+            g.slots[i].memory = memory + i * bytes;
+        g.slot_bytes = memory ? bytes : 0;
+    }
+    int64_t bytes = g.slot_bytes;
+    pthread_mutex_unlock(&g.lock);
+    return bytes;
+}
+
+struct gg_slot *gg_slot_take(struct gg_lane *lane, int held)
+{
+    struct gg_slot *slot = NULL;
+    pthread_mutex_lock(&g.lock);
+    int share = GG_SLOTS / (g.lanes_taken > 1 ? g.lanes_taken : 1);
+    for (int i = 0; held < share && i < GG_SLOTS && !slot; i++)
+        if (!g.slots[i].taken) {
+            if (!lane->slot_events[i])
+                lane->slot_events[i] = gg_gpu_event_create();
+            slot = lane->slot_events[i] ? &g.slots[i] : NULL;
+            if (!slot)
+                break;
+            slot->event = lane->slot_events[i];
+            slot->taken = true;
+        }
+    pthread_mutex_unlock(&g.lock);
+    return slot;
+}
+
+void gg_slot_give(struct gg_slot *slot)
+{
+    pthread_mutex_lock(&g.lock);
+    slot->taken = false;
+    pthread_mutex_unlock(&g.lock);
+}

@@ -1,0 +1,50 @@
+/* lane.h — what a staged call borrows: a lane (streams, events and GPU memory, for one call at a time) and slots (page-locked memory, shared by all). */
+#ifndef GG_LANE_H
+#define GG_LANE_H
+
+#include "copy.h"
+#include "gpu.h"
+
+enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4 };
+
+/* Up to so many bytes a call is packed into the lane's own page-locked buffer. */
+enum { GG_SHORT_BYTES = 2 << 20 };
+
+struct gg_slot {
+    char *memory;
+    gg_event event; /* of the lane that holds it: the end of the slot's copy */
+    struct gg_copy copy;
+    bool taken;
+};
+
+struct gg_lane {
+    struct gg_device *dev;
+    bool taken;
+    gg_stream up, down, run[GG_RUN_STREAMS];
+    gg_event slot_events[GG_SLOTS]; /* made when the lane first holds that slot */
+    gg_event *events;               /* for the loads and steps of a job */
+    int event_count;
+    char *arena;                    /* device memory for the buffers of a plan */
+    int64_t arena_bytes;
+    char *pinned;                   /* GG_SHORT_BYTES */
+};
+
+/* All of these want the device entered. */
+
+/* A lane of this device; waits while all are taken. NULL: none can be made. */
+struct gg_lane *gg_lane_take(struct gg_device *dev);
+void gg_lane_give(struct gg_lane *lane);
+
+/* Bytes of GPU memory this lane's arena may have, under GPUGEMM_GPU_MEMORY and what is free. */
+int64_t gg_lane_allowance(const struct gg_lane *lane);
+bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
+bool gg_lane_grow_events(struct gg_lane *lane, int count);
+
+/* Bytes of a slot; 0 when no page-locked memory is to be had. */
+int64_t gg_slot_bytes(void);
+
+/* A free slot, or NULL: then others hold them, or this call, which holds `held`, has its fair share. */
+struct gg_slot *gg_slot_take(struct gg_lane *lane, int held);
+void gg_slot_give(struct gg_slot *slot);
+
+#endif
