@@ -84,7 +84,7 @@ struct dgemm {
 
     __device__ void consume(const gg_args &p, typename stages::ring ring, char *shared)
     {
-        const int t = threadIdx.x - GG_PRODUCERS, warp = t / 32, lane = t % 32;
+        const int t = threadIdx.x, warp = t / 32, lane = t % 32;
         const int slice = warp / (WARPS_M * WARPS_N);
         const int m = warp % WARPS_M * WARP_M + lane / 4, n = warp / WARPS_M % WARPS_N * WARP_N;
         const int k = slice * KS + lane % 4;
@@ -114,7 +114,7 @@ struct dgemm {
                     else if (s + 1 < STEPS)
                         fetch((s + 1) % 2, a, b, s + 1);
                     if (s + 1 == STEPS) {
-                        ring.arrive_empty();
+                        ring.arrive_empty(ring.stage);
                         ring.next();
                         if (steps > 1) {
                             a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
@@ -155,7 +155,7 @@ struct dgemm {
                 }
         if constexpr (SLICES > 1) {
             consumer_barrier();
-            for (int at = threadIdx.x - GG_PRODUCERS; at < TILE_M * TILE_N; at += CONSUMERS) {
+            for (int at = threadIdx.x; at < TILE_M * TILE_N; at += CONSUMERS) {
                 double v = 0;
 #pragma unroll
                 for (int s = 0; s < SLICES; s++)
@@ -171,9 +171,9 @@ struct dgemm {
         extern __shared__ __align__(128) char shared[];
         typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
         if (threadIdx.x == 0)
-            ring.init(CONSUMERS / 32);
+            ring.init(GG_PRODUCERS, CONSUMERS / 32);
         __syncthreads();
-        if (threadIdx.x < GG_PRODUCERS) {
+        if (threadIdx.x >= CONSUMERS) {
             if constexpr (LARGE)
                 gg_give_registers<56>();
             stages::produce(p, ring, gg_shared(shared));

@@ -11,10 +11,22 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define GG_ALIGN(n) alignas(n)
+#else
+#define GG_ALIGN(n) _Alignas(n)
+#endif
+
+/* A CUtensorMap, without cuda.h. */
+struct gg_tensor_map {
+    GG_ALIGN(64) uint64_t opaque[16];
+};
+
 /* The problem as a kernel sees it: struct gg_gemm with its pointers in GPU memory, plus what launch.c adds.
  * alpha and beta are exact copies of the type's own. beta == 0: C is not read. Kernels that multiply are never launched with
  * k == 0; launch.c sends that to gg_scale. Layout is a run-time fact: no kernel is compiled more than once for it. */
 struct gg_args {
+    struct gg_tensor_map map_a, map_b; /* GG_TMA rows only: op(A) as m×k and op(B) as n×k, m and n contiguous */
     const void *a, *b;
     void *c;
     void *workspace; /* splits > 1: `splits` dense m×n arrays (ld = m) of partial sums, later added in order by gg_reduce */

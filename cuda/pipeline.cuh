@@ -32,12 +32,15 @@ struct gg_ring {
     /* By one thread, before a block-wide barrier. `barriers` holds 2 STAGES of them. */
     __device__ gg_ring(uint64_t *barriers) : full(gg_shared(barriers)), empty(gg_shared(barriers + STAGES)) {}
 
-    __device__ void init(int consumer_warps) const
+    __device__ void init(int producers, int consumer_warps) const
     {
         for (int s = 0; s < STAGES; s++) {
-            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(full + 8 * s), "r"(int(GG_PRODUCERS)));
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(full + 8 * s), "r"(producers));
             asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(empty + 8 * s), "r"(consumer_warps));
         }
+#if __CUDA_ARCH__ >= 900
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); /* before TMA completes on them */
+#endif
     }
 
     __device__ void next()
@@ -82,12 +85,29 @@ struct gg_ring {
         asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(full + 8 * stage) : "memory");
     }
 
-    /* Consumers: this warp will not read the stage again. */
-    __device__ void arrive_empty() const
+#if __CUDA_ARCH__ >= 900
+    /* TMA: the stage is full when these bytes have arrived. */
+    __device__ void expect_full(int stage, int bytes) const
+    {
+        asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }" ::"r"(full + 8 * stage), "r"(bytes) : "memory");
+    }
+
+    /* Starts the copy of the map's box at (x, k) to shared address `to`. */
+    __device__ void copy_box(int stage, unsigned to, const gg_tensor_map *map, int x, int k) const
+    {
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                     "l"(map), "r"(x), "r"(k), "r"(full + 8 * stage)
+                     : "memory");
+    }
+#endif
+
+    /* Consumers: this warp will not read stage `done` again. */
+    __device__ void arrive_empty(int done) const
     {
         __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(empty + 8 * stage) : "memory");
+        asm volatile("{ .reg .pred p; .reg .b64 s; setp.eq.u32 p, %1, 0; @p mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(empty + 8 * done),
+                     "r"(threadIdx.x % 32)
+                     : "memory");
     }
 };
 

@@ -1,12 +1,14 @@
-/* plain — the oracle, and the two passes over C that the other kernels share.
+/* plain — the oracle, and the passes over memory that the other kernels share.
  *
  *   plain_s, plain_d     one thread an element of C, k products in ascending order. Legal for every problem on every GPU: the
  *                        last resort of select.c and what the tests compare the fast rows with. A few percent of the peak.
  *   gg_scale_s, _d       C := beta C, for k == 0 or alpha == 0 (A and B are not read; the sign of zero is that of beta C).
  *   gg_reduce_s, _d      split-K's second half: C := alpha (p0 + p1 + …) + beta C, the partial sums in ascending order, so a
  *                        result never depends on which block finished first.
+ *   gg_pack_s            c[i + l ldc] = op(A)(i, l): lays an operand out for TMA, m contiguous and 16-byte rows. 32×32 elements a block
+ *                        through shared memory when it has to be transposed.
  *
- * All of them walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
+ * All but gg_pack walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
 #include "kernel.h"
 
 constexpr int THREADS = 256;
@@ -67,11 +69,40 @@ __device__ void reduce(const gg_args &p)
     });
 }
 
+template <typename T>
+__device__ void pack(const gg_args &p)
+{
+    constexpr int TILE = 32, ROWS = THREADS / TILE;
+    __shared__ T tile[TILE][TILE + 1];
+    const T *a = static_cast<const T *>(p.a);
+    T *c = static_cast<T *>(p.c);
+    const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
+    const int64_t blocks_m = (p.m + TILE - 1) / TILE, blocks = blocks_m * ((p.k + TILE - 1) / TILE);
+    for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+        const int64_t i0 = block % blocks_m * TILE, l0 = block / blocks_m * TILE;
+        if (p.a_kmajor) {
+            __syncthreads();
+#pragma unroll
+            for (int r = 0; r < TILE; r += ROWS)
+                if (i0 + y + r < p.m && l0 + x < p.k)
+                    tile[y + r][x] = a[l0 + x + (i0 + y + r) * p.lda];
+            __syncthreads();
+        }
+#pragma unroll
+        for (int r = 0; r < TILE; r += ROWS) {
+            const int64_t i = i0 + x, l = l0 + y + r;
+            if (i < p.m && l < p.k)
+                c[i + l * p.ldc] = p.a_kmajor ? tile[x][y + r] : a[i + l * p.lda];
+        }
+    }
+}
+
 extern "C" {
 __global__ void __launch_bounds__(THREADS) plain_s(const __grid_constant__ gg_args p) { plain<float>(p); }
 __global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_args p) { plain<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg_args p) { scale<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_reduce_s(const __grid_constant__ gg_args p) { reduce<float>(p); }
+__global__ void __launch_bounds__(THREADS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_reduce_d(const __grid_constant__ gg_args p) { reduce<double>(p); }
 }

@@ -10,8 +10,10 @@ enum gg_role {
     GG_PLAIN,      /* alpha op(A) op(B) + beta C, any grid; never split */
     GG_TILED,      /* the same, one block a tile and split */
     GG_PERSISTENT, /* the same, as many blocks as the GPU holds, each taking tiles in turn */
+    GG_TMA,        /* persistent, and takes operands only through tensor maps: others are packed first */
     GG_SCALE,      /* beta C: k == 0 */
-    GG_REDUCE      /* adds the partial sums of a split product */
+    GG_REDUCE,     /* adds the partial sums of a split product */
+    GG_PACK        /* lays out an operand for TMA */
 };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */
@@ -35,8 +37,14 @@ struct gg_choice {
     double seconds; /* predicted time on the device, launch included */
 };
 
-/* Scratch a split product may ask for, at most. */
-enum { GG_SPLIT_MIB = 64 };
+/* Scratch a call may ask for, at most: partial sums of a split product, and packed operands (a longer k is done in several passes). */
+enum { GG_SPLIT_MIB = 64, GG_PACK_MIB = 512 };
+
+/* A row of role GG_TMA cannot read this operand where it is: k is contiguous, or rows are not multiples of 16 bytes. */
+static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld, bool kmajor)
+{
+    return kmajor || (uintptr_t)base % 16 != 0 || (uint64_t)ld * gg_size(type) % 16 != 0;
+}
 
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
  * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses

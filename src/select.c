@@ -30,6 +30,9 @@ static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 1.5e-6;
 /* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
 
+/* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. */
+static const double PACK = 3;
+
 static double at_least(double x, double low)
 {
     return x > low ? x : low;
@@ -43,7 +46,7 @@ static int64_t ceil_div(int64_t x, int64_t by)
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     return row->role < GG_SCALE && row->type == p->type && arch->cc >= row->cc_min && arch->cc <= row->cc_max &&
-           row->smem <= arch->smem_per_block;
+           row->smem <= arch->smem_per_block && (row->role != GG_TMA || (p->k >= 8 * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31));
 }
 
 static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
@@ -57,6 +60,10 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     const double rounds = (double)ceil_div((int64_t)load, row->per_sm);
     const double clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * main_loop + rounds * row->start;
     double seconds = LAUNCH + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
+    if (row->role == GG_TMA) {
+        const bool pack_a = gg_must_pack(p->type, p->a, p->lda, p->a_kmajor), pack_b = gg_must_pack(p->type, p->b, p->ldb, p->b_kmajor);
+        seconds += (pack_a + pack_b) * SECOND_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
+    }
     if (splits > 1)
         seconds += SECOND_LAUNCH + (2.0 * splits + 2) * m * n * size / arch->bandwidth;
     return seconds;
@@ -72,7 +79,7 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
         forced = force && strcmp(force, row->name) == 0;
         if (forced)
             best.kernel = NULL;
-        const int64_t most = row->role == GG_PLAIN ? 1 : ceil_div(p->k, row->tile_k);
+        const int64_t most = row->role == GG_PLAIN || row->role == GG_TMA ? 1 : ceil_div(p->k, row->tile_k);
         const double partial = (double)p->m * (double)p->n * (double)gg_size(p->type);
         for (int splits = 1; splits <= 256 && (splits == 1 || (splits <= most && splits * partial <= GG_SPLIT_MIB * 1048576.0));
              splits += splits < 16 ? 1 : splits / 8) {

@@ -1,0 +1,115 @@
+/* sgemm_tma — strict FP32 (FFMA only) for sm_90, for large C: tile 128×256, k step 16, 256 threads of 16×8 sums, 1 block an SM, persistent.
+ *
+ * All 8 warps compute; one thread of them also starts the copies, two TMA loads a stage of 24 KB, several stages ahead, so that copying
+ * costs 40 instructions of one warp in 4 × 2171. (A separate producer warp would leave ptxas too few registers to avoid bank conflicts,
+ * see ffma.cuh.) TMA cannot transpose and wants 16-byte rows: launch.c has gg_pack lay out other operands first.
+ * Registers ≤ 255, shared memory 5 stages of 24 KB. Limits: m, n, k < 2^31.
+ * Issue slots allow 94.3 % of the FP32 peak, register banks as allocated 85 %. */
+#include "ffma.cuh"
+#include "pipeline.cuh"
+
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M>
+struct sgemm_tma {
+    static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M, LEAST_K = STAGES * TILE_K;
+    static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
+    static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4;
+    static constexpr int SHARED = STAGES * (BYTES + 20);
+    static_assert(TM % 4 == 0 && TN % 4 == 0 && TILE_K % 2 == 0 && A_BYTES % 128 == 0, "pieces of 16 bytes, TMA of 128");
+
+    /* Starts the copies of step `step` of a tile into the ring's current stage. */
+    static __device__ void fill(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, const gg_tile &tile, int step)
+    {
+        const unsigned to = shared + stage * BYTES;
+        const int k = int(tile.k0) + step * TILE_K;
+        ring.expect_full(stage, BYTES);
+        ring.copy_box(stage, to, &p.map_a, int(tile.m0), k);
+        ring.copy_box(stage, to + A_BYTES, &p.map_b, int(tile.n0), k);
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        extern __shared__ __align__(128) char shared_memory[];
+        gg_ring<STAGES> ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * BYTES));
+        unsigned *const readers = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);
+        const int64_t items = gg_tile_count<TILE_M, TILE_N>(p);
+        const unsigned shared = gg_shared(shared_memory);
+        const int steps = int((p.k + TILE_K - 1) / TILE_K);
+        gg_tile tile, next = gg_tile_at<TILE_M, TILE_N, TILE_K>(p, blockIdx.x);
+        if (threadIdx.x == 0) {
+            ring.init(1, THREADS / 32);
+            for (int s = 0; s < STAGES; s++) {
+                readers[s] = 0;
+                fill(p, ring, s, shared, next, s);
+            }
+        }
+        __syncthreads();
+
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const int m = warp % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(lane) * 4;
+        const int n = warp / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(lane) * 4;
+        const unsigned a0 = shared + m * 4, b0 = shared + A_BYTES + n * 4;
+        gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N, false> ffma;
+
+        unsigned a = a0, b = b0;
+        ring.wait_full();
+        ffma.fetch(0, a, b, 0);
+        for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+            const bool last_item = item + gridDim.x >= items;
+            tile = next;
+            if (!last_item)
+                next = gg_tile_at<TILE_M, TILE_N, TILE_K>(p, item + gridDim.x);
+            ffma.clear();
+
+            /* One stage a turn, as in sgemm.cu: all waiting is at the top, the rest is one straight run of FFMA. */
+            for (int step = 0; step < steps; step++) {
+                const int done = ring.stage;
+                ring.next();
+                if (step + 1 < steps || !last_item)
+                    ring.wait_full();
+                const unsigned next_a = a0 + ring.stage * BYTES, next_b = b0 + ring.stage * BYTES;
+#pragma unroll
+                for (int k = 0; k < TILE_K; k++) {
+                    if (k + 1 < TILE_K)
+                        ffma.fetch((k + 1) & 1, a, b, k + 1);
+                    else
+                        ffma.fetch(0, next_a, next_b, 0);
+                    ffma.multiply(k & 1);
+                }
+                a = next_a, b = next_b;
+                __syncwarp();
+                if (lane == 0 && last_reader(readers + done)) {
+                    const int ahead = step + STAGES;
+                    if (ahead < steps)
+                        fill(p, ring, done, shared, tile, ahead);
+                    else if (!last_item)
+                        fill(p, ring, done, shared, next, ahead - steps);
+                }
+                __syncwarp(); /* or lane 0 goes through the next turn alone */
+            }
+
+            int mm = m, nn = n;
+            asm("" : "+r"(mm), "+r"(nn)); /* opaque: keeps what depends on them out of registers of the main loop */
+            const gg_out<float> out(p, 0);
+            ffma.for_each([&](int i, int j, const float (&v)[4]) { out.put_vector(tile.m0 + mm + i, tile.n0 + nn + j, v); });
+        }
+    }
+
+    /* Counts this warp out of a stage; true for the last one. */
+    static __device__ bool last_reader(unsigned *readers)
+    {
+        unsigned before;
+        asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], 1;" : "=r"(before) : "r"(gg_shared(readers)) : "memory");
+        return before % (THREADS / 32) == THREADS / 32 - 1;
+    }
+};
+
+#ifndef SCRATCH
+extern "C" {
+__global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    sgemm_tma<128, 256, 16, 8, 2, 4, 4>::run(p);
+#endif
+}
+}
+#endif
