@@ -18,6 +18,7 @@ float sdsdot_(const float *x);
 int cblas_icamax(void);
 double cblas_dasum(const char *types, ...);
 void xerbla_(const char *routine, const int *info, size_t length);
+void dtbmv_(const int *info);
 
 #if defined ROLE_BLAS
 
@@ -48,6 +49,7 @@ void xerbla_(const char *routine, const int *info, size_t length)
 {
     printf("xerbla_ of BLAS %d: %.*s %d\n", ROLE_BLAS, (int)length, routine, *info);
 }
+void dtbmv_(const int *info) { xerbla_("DGEMV ", info, 6); }
 
 #elif defined ROLE_USER
 
@@ -74,7 +76,11 @@ int use(void)
     if (cblas_dasum("didddddddddiiiiii", 1.0, 2, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1, 2, 3, 4, 5, 6) != ROLE_USER * 1000 + 69)
         return 5;
     xerbla_("DGEMV ", &info, 6);
-    return told == 7 ? 0 : 6;
+    if (told != 7)
+        return 6;
+    told = 0;
+    dtbmv_(&info); /* the BLAS calls xerbla_: ours, not its own */
+    return told == 7 ? 0 : 7;
 }
 
 #elif defined ROLE_MAIN
