@@ -27,7 +27,7 @@ bool gg_copy_help(void);
 /* Starts the threads, once; afterwards how many there are. Without any, gg_copy_help does all the work. */
 int gg_copy_start(void);
 
-/* Lowers and raises the number of calls in progress: while there is one, an idle thread waits actively for a moment before it sleeps. */
+/* A call begins, ends: between the two, threads without work poll for longer before they sleep. */
 void gg_copy_begin(void);
 void gg_copy_end(void);
 

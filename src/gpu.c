@@ -28,7 +28,7 @@
 #define NEEDED(X)                                                                                                      \
     X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute)        \
     X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)           \
-    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemcpyAsync) X(cuMemcpy2DAsync) \
+    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyAsync) X(cuMemcpy2DAsync) \
     X(cuStreamCreateWithPriority) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuEventCreate)  \
     X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)               \
     X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
@@ -524,6 +524,12 @@ void *gg_gpu_pinned_alloc(size_t bytes)
 {
     void *p;
     return GG_CU(cuMemHostAlloc, &p, bytes, CU_MEMHOSTALLOC_PORTABLE) ? p : NULL;
+}
+
+void gg_gpu_pinned_free(void *pointer)
+{
+    if (pointer)
+        (void)GG_CU(cuMemFreeHost, pointer);
 }
 
 bool gg_gpu_copy(void *dst, const void *src, size_t bytes, gg_stream stream)

@@ -86,6 +86,7 @@ void *gg_gpu_alloc(size_t bytes); /* device memory; NULL: none to be had */
 void gg_gpu_free(void *pointer);
 size_t gg_gpu_free_memory(void);
 void *gg_gpu_pinned_alloc(size_t bytes); /* host memory, page-locked for every device */
+void gg_gpu_pinned_free(void *pointer);
 
 /* Tells the processor that this thread polls. */
 static inline void gg_relax(void)

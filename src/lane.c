@@ -17,7 +17,7 @@ static struct {
     pthread_cond_t given; /* a lane came free */
     struct gg_lane *lanes[LANES];
     int lane_count, lanes_taken;
-    int64_t arena_bytes; /* of all lanes */
+    int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes;
     bool sought; /* page-locked memory for the slots */
@@ -39,8 +39,7 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     bool good = (lane->up = gg_gpu_stream_create()) && (lane->down = gg_gpu_stream_create());
     for (int i = 0; good && i < GG_RUN_STREAMS; i++)
         good = (lane->run[i] = gg_gpu_stream_create());
-    lane->pinned = good ? gg_gpu_pinned_alloc(GG_SHORT_BYTES) : NULL;
-    if (lane->pinned)
+    if (good)
         return lane;
     free(lane); /* what was created stays with the driver: this happens when the GPU is full or failing */
     return NULL;
@@ -102,6 +101,32 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
     g.arena_bytes += lane->arena_bytes;
     pthread_mutex_unlock(&g.lock);
     return lane->arena != NULL;
+}
+
+/* Page-locking costs half a millisecond a megabyte: it grows by doubling. */
+bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes)
+{
+    if (lane->pinned_bytes >= bytes)
+        return true;
+    int64_t size = lane->pinned_bytes ? lane->pinned_bytes : 1 << 20;
+    while (size < bytes)
+        size *= 2;
+    size = size < GG_SHORT_BYTES ? size : GG_SHORT_BYTES;
+    pthread_mutex_lock(&g.lock);
+    bool room = g.pinned_bytes - lane->pinned_bytes + size <= gg_config()->pinned_memory / 2; /* the other half is the slots' */
+    if (room)
+        g.pinned_bytes += size - lane->pinned_bytes;
+    pthread_mutex_unlock(&g.lock);
+    if (!room)
+        return false;
+    gg_gpu_pinned_free(lane->pinned);
+    lane->pinned = gg_gpu_pinned_alloc((size_t)size);
+    int64_t got = lane->pinned ? size : 0;
+    pthread_mutex_lock(&g.lock);
+    g.pinned_bytes -= size - got;
+    pthread_mutex_unlock(&g.lock);
+    lane->pinned_bytes = got;
+    return got > 0;
 }
 
 bool gg_lane_grow_events(struct gg_lane *lane, int count)

@@ -7,8 +7,8 @@
 
 enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4 };
 
-/* Up to so many bytes a call is packed into the lane's own page-locked buffer. */
-enum { GG_SHORT_BYTES = 2 << 20 };
+/* Up to so many bytes (sgemm n = 1024) a call is packed into the lane's own page-locked buffer; a larger one is cut up and pipelined. */
+enum { GG_SHORT_BYTES = 13 << 20 };
 
 struct gg_slot {
     char *memory;
@@ -26,7 +26,8 @@ struct gg_lane {
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
     int64_t arena_bytes;
-    char *pinned;                   /* GG_SHORT_BYTES */
+    char *pinned;                   /* for short calls */
+    int64_t pinned_bytes;
 };
 
 /* All of these want the device entered. */
@@ -38,6 +39,7 @@ void gg_lane_give(struct gg_lane *lane);
 /* Bytes of GPU memory this lane's arena may have, under GPUGEMM_GPU_MEMORY and what is free. */
 int64_t gg_lane_allowance(const struct gg_lane *lane);
 bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
+bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_events(struct gg_lane *lane, int count);
 
 /* Bytes of a slot; 0 when no page-locked memory is to be had. */

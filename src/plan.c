@@ -72,10 +72,10 @@ static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, s
     return true;
 }
 
-/* Panel width for `extent`: an eighth, in whole kernel tiles, and no less than 256. */
+/* Panel width for `extent`: an eighth, in whole kernel tiles, and no less than 512: strips of 256 leave most of a GPU idle. */
 static int64_t panel(int64_t extent)
 {
-    return min64(extent, max64(256, round_up(ceil_div(extent, GG_PANELS), 128)));
+    return min64(extent, max64(512, round_up(ceil_div(extent, GG_PANELS), 128)));
 }
 
 static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)

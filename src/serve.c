@@ -114,6 +114,8 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     bool complete = d.path == GG_PATH_DEVICE
                         ? gg_device_gemm(dev, p, request->stream, request->wait, &outcome)
                         : gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome);
+    if (outcome.recovered)
+        gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (complete) {
         record->path = d.path;
         record->kernel = outcome.kernel;

@@ -3,7 +3,7 @@
  *
  * The calling thread conducts: it alone talks to the driver (whose locks make several threads slower than one), hands chunks to the copy threads,
  * enqueues what they have packed, launches steps whose loads are on their way, and fetches C strip by strip. A chunk of an operand passes
- * through a slot: packed by a copy thread, copied up; a chunk of C: copied down, unpacked by a copy thread. Short calls use none of this: see short_call.
+ * through a slot: packed by a copy thread, copied up; a chunk of C: copied down, unpacked by a copy thread. Short calls use none of this: see short.c.
  *
  * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, chunks still open are computed by the CPU
  * BLAS from the untouched operands; with none committed the whole call is declined. */
@@ -17,8 +17,10 @@
 #include "copy.h"
 #include "kernels.h"
 #include "lane.h"
+#include "operand.h"
 #include "plan.h"
 #include "real.h"
+#include "short.h"
 #include "trace.h"
 
 /* A rectangle of one load (of A, B or C) or of one step's C, by indices of op(A), op(B) or C in the whole problem. */
@@ -54,6 +56,7 @@ struct job {
     int load, step, store;      /* next to claim a chunk of, to launch, to claim a chunk of C of */
     int64_t load_chunk, store_chunk;
     bool store_done;            /* step `store` has run */
+    int waited[GG_RUN_STREAMS]; /* loads that a stream has been told to wait for */
     struct held held[GG_SLOTS];
     int held_count;
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
@@ -72,26 +75,7 @@ static int64_t max64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- operands as two-dimensional arrays -------------------------------------------------------------------------------------- */
-
-/* Is the second index (columns) of this operand the contiguous one? */
-static bool second_contiguous(const struct gg_gemm *p, enum gg_operand x)
-{
-    return x == GG_A ? p->a_kmajor : x == GG_B ? !p->b_kmajor : false;
-}
-
-static char *element(const struct gg_gemm *p, enum gg_operand x, int64_t row, int64_t col)
-{
-    const void *base = x == GG_A ? p->a : x == GG_B ? p->b : p->c;
-    int64_t ld = x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc;
-    int64_t index = second_contiguous(p, x) ? col + row * ld : row + col * ld;
-    return (char *)base + index * (int64_t)gg_size(p->type);
-}
-
-static int64_t leading(const struct gg_gemm *p, enum gg_operand x)
-{
-    return (x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc) * (int64_t)gg_size(p->type);
-}
+/* ---- chunks ----------------------------------------------------------------------------------------------------------------------- */
 
 /* How a rectangle is cut into chunks of at most `limit` bytes: whole lines while a line fits, else pieces of lines. */
 struct grid {
@@ -124,7 +108,7 @@ static bool is_direct(const struct job *job, enum gg_operand x)
 
 static struct grid chunks_of(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
-    bool second = second_contiguous(job->p, x);
+    bool second = gg_second_contiguous(job->p, x);
     return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), (int64_t)gg_size(job->p->type),
                    is_direct(job, x) ? INT64_MAX / 16 : job->chunk_bytes);
 }
@@ -134,7 +118,7 @@ static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg
     struct grid q = chunks_of(job, x, rows, cols);
     int64_t w0 = i % q.across * q.chunk_width, l0 = i / q.across * q.chunk_lines;
     int64_t w1 = min64(w0 + q.chunk_width, q.width), l1 = min64(l0 + q.chunk_lines, q.lines);
-    bool second = second_contiguous(job->p, x);
+    bool second = gg_second_contiguous(job->p, x);
     return (struct chunk){.load = -1,
                           .step = -1,
                           .rows0 = rows.begin + (second ? l0 : w0),
@@ -159,11 +143,11 @@ static struct sides sides_of(const struct job *job, const struct chunk *c)
     int64_t size = (int64_t)gg_size(job->p->type), ld = job->plan.ld[x];
     int64_t row = c->rows0 - (load ? load->rows : step->rows).begin, col = c->cols0 - (load ? load->cols : step->cols).begin;
     int64_t rows = c->rows1 - c->rows0, cols = c->cols1 - c->cols0;
-    bool second = second_contiguous(job->p, x);
+    bool second = gg_second_contiguous(job->p, x);
     char *base = job->buffer[x][load ? load->buffer : step->c_buffer];
-    return (struct sides){.host = element(job->p, x, c->rows0, c->cols0),
+    return (struct sides){.host = gg_element(job->p, x, c->rows0, c->cols0),
                           .device = base + ((load ? load->offset : step->c_offset) + (second ? col + row * ld : row + col * ld)) * size,
-                          .host_pitch = leading(job->p, x),
+                          .host_pitch = gg_leading(job->p, x),
                           .device_pitch = ld * size,
                           .width = (second ? cols : rows) * size,
                           .lines = second ? rows : cols};
@@ -233,11 +217,10 @@ static bool launch_step(struct job *job, int i)
     const struct gg_step *s = &job->plan.steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
-    gg_stream run = job->lane->run[s->stream % GG_RUN_STREAMS];
-    for (int l = i ? job->plan.steps[i - 1].loads : 0; l < s->loads; l++) /* every run stream waits for every load: a step uses earlier ones too */
-        for (int r = 0; r < GG_RUN_STREAMS; r++)
-            if (!gg_gpu_stream_wait(job->lane->run[r], job->load_event[l]))
-                return false;
+    gg_stream run = job->lane->run[s->stream];
+    for (int *l = &job->waited[s->stream]; *l < s->loads; ++*l)
+        if (!gg_gpu_stream_wait(run, job->load_event[*l]))
+            return false;
     struct gg_gemm q = {.type = p->type,
                         .a_kmajor = p->a_kmajor,
                         .b_kmajor = p->b_kmajor,
@@ -414,21 +397,27 @@ static int round_of(struct job *job)
     return r < 0 ? -1 : progress;
 }
 
+/* Polls with the caller until there is news; a millisecond without any is a long kernel, and waiting no longer needs to be quick. */
+static void idle(double since)
+{
+    if (gg_now() - since > 1e-3)
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    else
+        gg_relax();
+}
+
 /* Conducts the job to its end. On failure nothing of it is on its way any more. */
 static void conduct(struct job *job)
 {
-    int idle = 0;
     bool alone = gg_copy_start() == 0;
+    double news = gg_now();
     while (!job->failed && job->stores_left > 0) {
         int r = round_of(job);
         job->failed = r < 0;
-        idle = r ? 0 : idle + 1;
-        if (r == 0 && alone && gg_copy_help())
-            continue;
-        if (idle > 300) /* about a millisecond without news: a long kernel. Waiting no longer needs to be quick */
-            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-        else if (idle)
-            gg_relax();
+        if (r != 0 || (alone && gg_copy_help()))
+            news = gg_now();
+        else
+            idle(news);
     }
     if (job->failed) {
         (void)(gg_gpu_stream_sync(job->lane->up) && gg_gpu_stream_sync(job->lane->down));
@@ -445,65 +434,6 @@ static void conduct(struct job *job)
             job->committed[h->chunk.index] = 1;
         release(job, h);
     }
-}
-
-/* ---- short calls ------------------------------------------------------------------------------------------------------------------- */
-
-/* Sizes of the packed operands of a short call: lines of a multiple of 128 bytes. */
-static int64_t packed_bytes(const struct gg_gemm *p, enum gg_operand x, int64_t *ld, int64_t *width, int64_t *lines)
-{
-    int64_t rows = x == GG_B ? p->k : p->m, cols = x == GG_A ? p->k : p->n, size = (int64_t)gg_size(p->type);
-    bool second = second_contiguous(p, x);
-    *width = (second ? cols : rows) * size;
-    *lines = second ? rows : cols;
-    *ld = (*width + 127) & -128;
-    double bytes = (double)*ld * (double)*lines;
-    return bytes < 1e15 ? (int64_t)bytes : INT64_MAX / 4;
-}
-
-static int64_t short_need(const struct gg_gemm *p)
-{
-    int64_t need = 0, ld, width, lines;
-    for (int x = GG_A; x <= GG_C; x++)
-        need += packed_bytes(p, x, &ld, &width, &lines);
-    return need;
-}
-
-/* The whole problem through the lane's own page-locked buffer, by the calling thread: operand after operand packed and sent off while the next is
- * packed, one kernel, one copy down. */
-static bool short_call(struct gg_lane *lane, const struct gg_gemm *p, struct gg_outcome *outcome)
-{
-    struct gg_gemm q = *p;
-    gg_stream stream = lane->run[0];
-    int64_t at = 0, ld, width, lines;
-    outcome->reason = GG_NO_MEMORY;
-    if (!gg_lane_grow_arena(lane, GG_SHORT_BYTES))
-        return false;
-    outcome->reason = GG_GPU_ERROR;
-    bool good = true;
-    for (int x = GG_A; x <= GG_C; x++) {
-        int64_t bytes = packed_bytes(p, x, &ld, &width, &lines);
-        if (good && (x < GG_C || p->beta != 0)) {
-            gg_copy_run(&(struct gg_copy){lane->pinned + at, element(p, x, 0, 0), ld, leading(p, x), width, lines, NULL, false});
-            good = gg_gpu_copy(lane->arena + at, lane->pinned + at, (size_t)bytes, stream);
-            outcome->bytes_up += bytes;
-        }
-        *(x == GG_A ? &q.lda : x == GG_B ? &q.ldb : &q.ldc) = ld / (int64_t)gg_size(p->type);
-        if (x == GG_C)
-            break;
-        *(x == GG_A ? &q.a : &q.b) = lane->arena + at;
-        at += bytes;
-    }
-    q.c = lane->arena + at;
-    outcome->bytes_down = ld * lines;
-    struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
-    outcome->kernel = choice.kernel;
-    good = good && choice.kernel && gg_launch(lane->dev, &choice, &q, stream) &&
-           gg_gpu_copy(lane->pinned + at, lane->arena + at, (size_t)(ld * lines), stream);
-    good = gg_gpu_stream_sync(stream) && good; /* in any case: nothing may still write the buffers when the next call takes this lane */
-    if (good)
-        gg_copy_run(&(struct gg_copy){p->c, lane->pinned + at, leading(p, GG_C), ld, width, lines, NULL, false});
-    return good;
 }
 
 /* ---- long calls -------------------------------------------------------------------------------------------------------------------- */
@@ -567,9 +497,9 @@ static void recover(const struct job *job, const void *caller)
             struct gg_gemm q = *job->p;
             q.m = c.rows1 - c.rows0;
             q.n = c.cols1 - c.cols0;
-            q.a = element(job->p, GG_A, c.rows0, 0);
-            q.b = element(job->p, GG_B, 0, c.cols0);
-            q.c = element(job->p, GG_C, c.rows0, c.cols0);
+            q.a = gg_element(job->p, GG_A, c.rows0, 0);
+            q.b = gg_element(job->p, GG_B, 0, c.cols0);
+            q.c = gg_element(job->p, GG_C, c.rows0, c.cols0);
             gg_real_gemm(&q, caller);
         }
     }
@@ -592,7 +522,6 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
     bool complete = ready && !job.failed;
     outcome->reason = ready ? GG_GPU_ERROR : GG_NO_MEMORY;
     if (ready && job.failed && started && on_host) {
-        gg_warn("the GPU failed during a %cgemm; the CPU finishes it", p->type == GG_S ? 's' : 'd');
         recover(&job, caller);
         complete = outcome->recovered = true;
     }
@@ -628,8 +557,8 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         outcome->reason = GG_NO_MEMORY;
         if (lane) {
             bool host = where[GG_A].place <= GG_PINNED && where[GG_B].place <= GG_PINNED && where[GG_C].place <= GG_PINNED;
-            complete = host && short_need(p) <= GG_SHORT_BYTES ? short_call(lane, p, outcome)
-                                                               : long_call(lane, p, where, caller, outcome);
+            complete = (host && gg_is_short(p) && gg_short_gemm(lane, p, caller, outcome)) ||
+                       (gg_gpu_state() == GG_GPU_READY && long_call(lane, p, where, caller, outcome));
             gg_lane_give(lane);
         }
     }

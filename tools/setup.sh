@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh run|test — on a bare Debian 12 or Ubuntu 24.04 machine: installs what is missing, builds, and runs the main job (NumPy from pip
 # under the preloaded library) or the tests. Asks for nothing, installs nothing that is there, and stays inside build/ but for
-# Debian's packages. The CUDA toolkit is used when it is there (PATH or /usr/local/cuda); without it the library has no GPU kernels.
+# Debian's packages (NO_INSTALL=1: not even those). The CUDA toolkit is used when it is there (PATH or /usr/local/cuda); without it the library has no GPU kernels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 job=${1:-}
@@ -28,7 +28,7 @@ fi
 if [ -n "$missing" ]; then
     as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo
-    if command -v apt-get > /dev/null && { [ -z "$as_root" ] || command -v sudo > /dev/null; }; then
+    if [ -z "${NO_INSTALL:-}" ] && command -v apt-get > /dev/null && { [ -z "$as_root" ] || command -v sudo > /dev/null; }; then
         echo "== installing:$missing"
         export DEBIAN_FRONTEND=noninteractive
         $as_root apt-get -qq update && $as_root apt-get -qq -y install --no-install-recommends $missing > build.apt.log 2>&1 ||
@@ -48,14 +48,15 @@ cmake --build --preset default
 
 # NumPy and pytest from pip: in a virtual environment of the build folder, unless this Python has pip's NumPy already
 python=python3
-if ! python3 -c 'import numpy, pytest; assert int(numpy.__version__.split(".")[0]) >= 2' 2> /dev/null; then
+modules='numpy, pytest, hypothesis'
+if ! python3 -c "import $modules; assert int(numpy.__version__.split('.')[0]) >= 2" 2> /dev/null; then
     python=build/venv/bin/python
     [ -x "$python" ] || python3 -m venv build/venv
-    "$python" -c 'import numpy, pytest' 2> /dev/null || "$python" -m pip -q install --disable-pip-version-check numpy pytest hypothesis
+    "$python" -c "import $modules" 2> /dev/null || "$python" -m pip -q install --disable-pip-version-check ${modules//,/}
 fi
 
 if [ "$job" = run ]; then
     echo "== $python examples/numpy_matmul.py, with libgpugemm preloaded"
     exec build/gpugemm run "$python" examples/numpy_matmul.py
 fi
-GPUGEMM_TEST_PYTHON=$(command -v "$python") exec ctest --preset default
+PYTHON=$(realpath -s "$(command -v "$python")") exec ctest --preset default
