@@ -127,7 +127,7 @@ static const struct spelling *plain(const struct spelling *s)
 enum who { LIBRARY, REAL, OPENBLAS };
 
 /* Everything through the library at `path`, in a process of its own, into out; `present` tells which spellings it has. */
-static bool run_all(const char *path, enum who who, struct record *out, bool *present)
+static bool run_all(const char *path, enum who who, struct record out[SPELLINGS][LAYOUTS * CASES], bool *present)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -136,7 +136,7 @@ static bool run_all(const char *path, enum who who, struct record *out, bool *pr
             present[s] = spellings[s].address != NULL;
             const struct spelling *spelling = who == OPENBLAS ? plain(&spellings[s]) : &spellings[s];
             for (int i = 0; i < LAYOUTS * CASES && spelling->address; i++)
-                run(spelling, 100 + i / CASES, &cases[i % CASES], &out[s * LAYOUTS * CASES + i]);
+                run(spelling, 100 + i / CASES, &cases[i % CASES], &out[s][i]);
             CHECK(!spelling->address || right_afterwards(spelling), "%s: %s is wrong afterwards", path, spelling->name);
         }
         exit(test_failures != 0);
@@ -173,17 +173,18 @@ int main(int argc, char **argv)
     bool done = true;
     int found = 0, compared = 0, reported = 0;
     for (enum who who = LIBRARY; who <= OPENBLAS; who++)
-        done = run_all(paths[who], who, runs[who].record[0], runs[who].present) && done;
+        done = run_all(paths[who], who, runs[who].record, runs[who].present) && done;
     for (int s = 0; s < SPELLINGS; s++)
         found += runs[LIBRARY].present[s];
     CHECK(partial || found == SPELLINGS, "%s has %d of %d spellings", lib, found, SPELLINGS);
-    for (int i = 0; done && i < SPELLINGS * LAYOUTS * CASES; i++) {
-        const struct spelling *s = &spellings[i / (LAYOUTS * CASES)];
+    for (int one = 0; done && one < SPELLINGS * LAYOUTS * CASES; one++) {
+        int spelling = one / (LAYOUTS * CASES), i = one % (LAYOUTS * CASES), layout = 100 + i / CASES;
+        const struct spelling *s = &spellings[spelling];
         const struct bad *bad = &cases[i % CASES];
-        int layout = 100 + i / CASES % LAYOUTS;
-        bool lacking = !runs[REAL].present[s - spellings];
-        const struct record *ours = &runs[LIBRARY].record[0][i], *theirs = &runs[lacking ? OPENBLAS : REAL].record[0][i];
-        if (!runs[LIBRARY].present[s - spellings] || (layout == 100 && !s->cblas) || (bad->quirk && lacking))
+        bool lacking = !runs[REAL].present[spelling];
+        const struct record *ours = &runs[LIBRARY].record[spelling][i];
+        const struct record *theirs = &runs[lacking ? OPENBLAS : REAL].record[spelling][i];
+        if (!runs[LIBRARY].present[spelling] || (layout == 100 && !s->cblas) || (bad->quirk && lacking))
             continue;
         bool wrong = bad->bad || layout == 100;
         CHECK(!wrong || theirs->reports, "%s, layout %d, %s: the real BLAS reports nothing", s->name, layout, bad->what);

@@ -4,7 +4,7 @@
  *
  * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows
  * give exact zeros: against Strassen. The error is that of a dot product, not of k roundings the same way. Subnormals, the range's ends,
- * NaN and Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes pass 2^31. --large wants 40 GB and a GPU. */
+ * NaN and Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes pass 2^31. --large wants 60 GB and a GPU. */
 #include "test.h"
 
 #include "../include/gpugemm.h"
@@ -324,6 +324,7 @@ int main(int argc, char **argv)
             large = true;
         else if (!strcmp(argv[i], "--lib") && i + 1 < argc)
             lib = argv[++i];
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
     void *library = open_library(lib, RTLD_LOCAL);
     find_spellings(library);
     for (int i = 0; i < SPELLINGS; i++) {
