@@ -1,5 +1,5 @@
-/* t_forward.c — the cast of t_forward.sh, one role a compilation. The names are BLAS's, the signatures are not: they fill every argument register and
- * the stack, and return every kind of result.
+/* t_forward.c — the cast of t_forward.sh, one role a compilation. The names are BLAS's, the signatures are not: they fill every argument
+ * register and the stack, and return every kind of result.
  *   ROLE_BLAS=1,2  a library that knows its number; all of its functions report what reached them
  *   ROLE_USER=1,2  an object that came with that BLAS, defines a xerbla_ of its own, and checks that both are what it gets
  *   ROLE_MAIN      loads both users RTLD_LOCAL and calls them in turn, from threads that all arrive first */

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that brought it:
-# every register, the stack and every kind of result pass; no object is given the other's BLAS; a user's xerbla_ wins. Then a program linked with
-# LIB alone: a name that no BLAS has is one clear line and SIGABRT, a missing xerbla_ is the reference's line, and the program goes on.
+# t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that
+# brought it: every register, the stack and every kind of result pass; no object is given the other's BLAS; a user's xerbla_ wins. Then a
+# program linked with LIB alone: a name that no BLAS has is one clear line and SIGABRT; a missing xerbla_ is the reference's line, and the
+# program goes on.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -43,7 +44,9 @@ END
 # No BLAS within reach: those that real.c would load by name are empty here.
 mkdir "$work/none"
 echo | "$cc" -shared -fPIC -x c - -o "$work/none/empty.so" || exit 1
-for name in $(sed -n '/sonames\[\] = {/,/};/p' "$here/../src/real.c" | grep -o '"[^"]*"' | tr -d '"'); do cp "$work/none/empty.so" "$work/none/$name"; done
+for name in $(sed -n '/sonames\[\] = {/,/};/p' "$here/../src/real.c" | grep -o '"[^"]*"' | tr -d '"'); do
+    cp "$work/none/empty.so" "$work/none/$name"
+done
 [ -e "$work/none/libblas.so.3" ] || fail "the names in real.c could not be read"
 { LD_LIBRARY_PATH=$work/none "$work/alone" missing > "$work/out" 2> "$work/err"; status=$?; } 2> /dev/null # where bash says "Aborted"
 [ "$status" = 134 ] || fail "a missing routine: exit status $status, not SIGABRT"

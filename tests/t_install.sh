@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_install.sh LIB BUILD — what `cmake --install` puts down works from wherever it lies: the prefix is moved before it is used. t_link.c is built against it
-# with the compiler alone, as C++, through pkg-config and by a CMake project through find_package; a Fortran program, where gfortran is there. Each
-# needs libgpugemm and no BLAS, and gets right answers from the BLAS the library finds. The command runs from the prefix, too.
+# t_install.sh LIB BUILD — what `cmake --install` puts down works from wherever it lies: the prefix is moved before it is used. t_link.c is
+# built against it with the compiler alone, as C++, through pkg-config and by a CMake project through find_package; a Fortran program, where
+# gfortran is there. Each needs libgpugemm and no BLAS, and gets right answers from the BLAS the library finds. The command runs, too.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "${2:?usage: t_install.sh LIB BUILD}")
@@ -24,9 +24,10 @@ try() { # try PROGRAM: links with the library and no BLAS, and is right
     "$work/$1" > "$work/out" 2>&1 || { fail "$1:"; cat "$work/out"; }
 }
 
-"$cc" -Wall -Werror "$here/t_link.c" -I"$prefix/include" -I"$prefix/include/gpugemm" -L"$libdir" -lgpugemm -o "$work/plain" && try plain
+flags=(-I"$prefix/include" -I"$prefix/include/gpugemm" -L"$libdir" -lgpugemm)
+"$cc" -Wall -Werror "$here/t_link.c" "${flags[@]}" -o "$work/plain" && try plain
 if command -v "$cxx" > /dev/null; then
-    "$cxx" -Wall -Werror -x c++ "$here/t_link.c" -x none -I"$prefix/include" -I"$prefix/include/gpugemm" -L"$libdir" -lgpugemm -o "$work/cxx" && try cxx
+    "$cxx" -Wall -Werror -x c++ "$here/t_link.c" -x none "${flags[@]}" -o "$work/cxx" && try cxx
 fi
 if command -v pkg-config > /dev/null; then
     export PKG_CONFIG_PATH=$libdir/pkgconfig

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_symbols.sh [LIB] — what LIB exports is what the tables and the public header say, nothing missing and nothing extra; what it needs is libc; how it was
-# linked (bound at load, never unloaded, no executable stack); and every prototype of cblas.h is exported, every exported cblas_ name declared.
+# t_symbols.sh [LIB] — what LIB exports is what the tables and the public header say, nothing missing and nothing extra; what it needs is
+# libc; it is bound at load, never unloaded and has no executable stack; cblas.h declares every cblas_ name that is exported, and no other.
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$(dirname "$0")/..")
 cc=${CC:-gcc}
