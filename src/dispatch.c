@@ -66,10 +66,10 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return d;
     }
 
-    if (f->mode == GG_MODE_CPU)
-        return cpu(GG_CPU_FORCED);
     if (empty)
         return cpu(GG_EMPTY);
+    if (f->mode == GG_MODE_CPU)
+        return cpu(GG_CPU_FORCED);
     if (d.reason != GG_OK)
         return cpu(d.reason);
     if (!f->round_to_nearest)

@@ -7,12 +7,12 @@
 
 /* How a row is started, and what it computes. */
 enum gg_role {
-    GG_PLAIN,      /* alpha op(A) op(B) + beta C, any grid; never split */
-    GG_TILED,      /* the same, one block a tile and split */
+    GG_PLAIN,      /* alpha op(A) op(B) + beta C, any grid */
+    GG_TILED,      /* the same, one block a tile */
     GG_PERSISTENT, /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,        /* persistent, and takes operands only through tensor maps: others are packed first */
     GG_SCALE,      /* beta C: k == 0 */
-    GG_REDUCE,     /* adds the partial sums of a split product */
+    GG_FIXUP,      /* adds the parts of tiles that were cut along k */
     GG_PACK        /* lays out an operand for TMA */
 };
 
@@ -33,12 +33,31 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits;     /* split-K pieces, 1 for none */
+    int splits;     /* GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole */
     double seconds; /* predicted time on the device, launch included */
 };
 
-/* Scratch a call may ask for, at most: partial sums of a split product, and packed operands (a longer k is done in several passes). */
-enum { GG_SPLIT_MIB = 64, GG_PACK_MIB = 512 };
+/* Scratch for packed operands a call may ask for, at most; a longer k is done in several passes. Shared tiles add less than 128 MiB. */
+enum { GG_PACK_MIB = 512 };
+
+/* No part of a shared tile is shorter than this many k steps (GG_SHORTEST_PART of cuda/tile.cuh). */
+enum { GG_SHORTEST_RUN = 8 };
+
+static inline int64_t gg_ceil_div(int64_t x, int64_t by)
+{
+    return (x + by - 1) / by;
+}
+
+static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    return gg_ceil_div(p->m, row->tile_m) * gg_ceil_div(p->n, row->tile_n);
+}
+
+/* Of `tiles`, how many `blocks` blocks share: those of the last full round and the ragged one after it. */
+static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
+{
+    return blocks == 1 || tiles % blocks == 0 ? 0 : tiles % blocks + (tiles > blocks ? blocks : 0);
+}
 
 /* A row of role GG_TMA cannot read this operand where it is: k is contiguous, or rows are not multiples of 16 bytes. */
 static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld, bool kmajor)

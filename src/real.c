@@ -198,6 +198,13 @@ static void call_in_pieces(const struct gg_gemm *p, f77_gemm *gemm)
             }
 }
 
+void gg_real_scale(const struct gg_gemm *p)
+{
+    struct gg_gemm q = *p;
+    q.k = 0;
+    (p->type == GG_S ? plain_sgemm : plain_dgemm)(&q);
+}
+
 void gg_real_gemm(const struct gg_gemm *p, const void *caller)
 {
     if (!atomic_load(&g.gemm_sought[p->type]))

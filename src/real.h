@@ -18,6 +18,10 @@ bool gg_real_is_ilp64(const void *routine);
  * Operands must be host memory. For the tiles a failing GPU left open, and for a spelling the real BLAS lacks. */
 void gg_real_gemm(const struct gg_gemm *p, const void *caller);
 
+/* C := beta C, by plain loops: the answer to k = 0 and alpha = 0, for which some BLAS read A and B all the same (OpenBLAS 0.3.26 on AVX-512 gives
+ * NaN for a NaN there, and crashes when they are in GPU memory). */
+void gg_real_scale(const struct gg_gemm *p);
+
 /* This thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. */
 extern _Thread_local int gg_real_depth;
 

@@ -1,7 +1,7 @@
-/* select.c — which row of cuda/kernels.def, and in how many pieces of k: a pure cost model over the problem and the GPU.
+/* select.c — which row of cuda/kernels.def, and whether its last tiles are shared: a pure cost model over the problem and the GPU.
  *
- * A row's time is the larger of arithmetic and memory. Arithmetic: the busiest SM's blocks, each tile_m × tile_n × its k at `rate` flop a
- * clock, plus `start` clocks a round; with fewer blocks than per_sm an SM is slower than `rate`. Memory: A, B and C once. */
+ * A row's time is the larger of arithmetic and memory. Arithmetic: the busiest SM's k steps at `rate` flop a clock, plus `start` clocks a
+ * round of tiles; with fewer blocks than per_sm an SM is slower than `rate`. Memory: A, B and C once. */
 #include <string.h>
 
 #include "kernels.h"
@@ -33,14 +33,12 @@ static const double ALONE = 0.7;
 /* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. */
 static const double PACK = 3;
 
+/* Parts of tiles are written and read once, mostly within L2. */
+static const double L2_OVER_MEMORY = 1.3;
+
 static double at_least(double x, double low)
 {
     return x > low ? x : low;
-}
-
-static int64_t ceil_div(int64_t x, int64_t by)
-{
-    return (x + by - 1) / by;
 }
 
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
@@ -49,24 +47,37 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
            row->smem <= arch->smem_per_block && (row->role != GG_TMA || (p->k >= 8 * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31));
 }
 
-static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
+/* blocks: as in struct gg_choice. */
+static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks)
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double tiles = (double)ceil_div(p->m, row->tile_m) * (double)ceil_div(p->n, row->tile_n);
-    const double steps = (double)ceil_div(ceil_div(p->k, row->tile_k), splits);
-    const double main_loop = 2.0 * row->tile_m * row->tile_n * row->tile_k * steps / row->rate;
+    const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
+    const double step = 2 * tile * row->tile_k / row->rate;
+    const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
 
-    const double load = (double)ceil_div((int64_t)tiles * splits, arch->sms); /* blocks of the busiest SM */
-    const double rounds = (double)ceil_div((int64_t)load, row->per_sm);
-    const double clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * main_loop + rounds * row->start;
-    double seconds = LAUNCH + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
+    double clocks, after = 0;
+    if (shared > 0) {
+        const double whole = (double)((tiles - shared) / blocks);
+        clocks = whole * (tile_steps * step + row->start) + (double)shared * tile_steps / blocks * step + 2.0 * row->start;
+        after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
+    } else {
+        const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
+        clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * tile_steps * step + rounds * row->start;
+    }
     if (row->role == GG_TMA) {
         const bool pack_a = gg_must_pack(p->type, p->a, p->lda, p->a_kmajor), pack_b = gg_must_pack(p->type, p->b, p->ldb, p->b_kmajor);
-        seconds += (pack_a + pack_b) * SECOND_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
+        after += (pack_a + pack_b) * SECOND_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
     }
-    if (splits > 1)
-        seconds += SECOND_LAUNCH + (2.0 * splits + 2) * m * n * size / arch->bandwidth;
-    return seconds;
+    return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
+}
+
+/* Blocks that could share tiles: all SMs, or as many as have work for a while. */
+static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    if (row->role != GG_PERSISTENT && row->role != GG_TMA)
+        return 1;
+    const double most = (double)gg_tiles(row, p) * (double)gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
+    return most >= arch->sms ? arch->sms : most >= 1 ? (int)most : 1;
 }
 
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
@@ -79,13 +90,11 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
         forced = force && strcmp(force, row->name) == 0;
         if (forced)
             best.kernel = NULL;
-        const int64_t most = row->role == GG_PLAIN || row->role == GG_TMA ? 1 : ceil_div(p->k, row->tile_k);
-        const double partial = (double)p->m * (double)p->n * (double)gg_size(p->type);
-        for (int splits = 1; splits <= 256 && (splits == 1 || (splits <= most && splits * partial <= GG_SPLIT_MIB * 1048576.0));
-             splits += splits < 16 ? 1 : splits / 8) {
-            const double seconds = predict(row, p, arch, splits);
+        const int candidates[] = {1, sharers(row, p, arch)};
+        for (int i = 0; i < 2; i++) {
+            const double seconds = predict(row, p, arch, candidates[i]);
             if (!best.kernel || seconds < best.seconds)
-                best = (struct gg_choice){row, splits, seconds};
+                best = (struct gg_choice){row, candidates[i], seconds};
         }
     }
     return best;

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "fp.h"
 #include "gpugemm.h"
+#include "real.h"
 #include "staged.h"
 
 static struct {
@@ -104,9 +105,9 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
     if (d.path == GG_PATH_CPU) {
-        bool complete = on_gpu && d.reason == GG_EMPTY; /* nothing to do to a C no CPU may touch */
-        record->path = complete ? GG_PATH_DEVICE : GG_PATH_CPU;
-        return complete;
+        if (d.reason == GG_EMPTY && !on_gpu)
+            gg_real_scale(p); /* else m = 0, n = 0 or beta = 1: C stays as it is */
+        return d.reason == GG_EMPTY;
     }
     if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
         return false;
@@ -143,8 +144,8 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     record->p = p;
     record->type = p->type;
     on_gpu = false;
-    if (is_tiny(p)) {
-        record->reason = gg_is_empty(p) ? GG_EMPTY : GG_TOO_SMALL;
+    if (is_tiny(p) && !gg_is_empty(p)) {
+        record->reason = GG_TOO_SMALL;
         return false;
     }
     struct gg_fp fp = gg_fp_read();
