@@ -91,8 +91,8 @@ struct dgemm {
         const unsigned a0 = gg_shared(shared) + 8 * (k * stages::panel_a::PITCH + m);
         const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + 8 * (k * stages::panel_b::PITCH + n + lane / 4);
 
-        for (int64_t item = blockIdx.x; item < stages::items(p); item += gridDim.x) {
-            const gg_tile tile = stages::tile(p, item);
+        for (typename stages::work work(p); work.more();) {
+            const gg_tile tile = work.next(p);
 #pragma unroll
             for (int i = 0; i < FM; i++)
 #pragma unroll
@@ -101,7 +101,7 @@ struct dgemm {
                     for (int e = 0; e < 4; e++)
                         sum[i][j][e] = 0;
 
-            int steps = int((tile.k1 - tile.k0 + TILE_K - 1) / TILE_K);
+            int steps = tile.steps;
             unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
             ring.wait_full();
             if constexpr (SETS == 2)
@@ -139,7 +139,7 @@ struct dgemm {
     __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
     {
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
-        const gg_out<double> out(p, tile.split);
+        const gg_out<double, TILE_M, TILE_N> out(p, tile);
         double *partial = reinterpret_cast<double *>(shared);
 #pragma unroll
         for (int i = 0; i < FM; i++)

@@ -29,11 +29,13 @@ struct gg_args {
     struct gg_tensor_map map_a, map_b; /* GG_TMA rows only: op(A) as m×k and op(B) as n×k, m and n contiguous */
     const void *a, *b;
     void *c;
-    void *workspace; /* splits > 1: `splits` dense m×n arrays (ld = m) of partial sums, later added in order by gg_reduce */
+    void *workspace; /* shared tiles: two slots of tile_m × tile_n partial sums a block */
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
     double alpha, beta;
-    int32_t splits;            /* k is cut in this many pieces; 1: not cut, alpha and beta are applied by the kernel itself */
+    int64_t shared_tiles; /* the last so many tiles of C are cut along k among all blocks, see tile.cuh; 0: none */
+    int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
+    int32_t blocks;                 /* likewise its grid */
     uint8_t a_kmajor, b_kmajor; /* as in struct gg_gemm */
     uint8_t a_vec, b_vec, c_vec; /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
 };

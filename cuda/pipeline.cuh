@@ -195,8 +195,7 @@ struct gg_stages {
     using ring = gg_ring<STAGES>;
     static constexpr int BYTES = panel_a::BYTES + panel_b::BYTES, RING_BYTES = STAGES * BYTES;
 
-    static __device__ gg_tile tile(const gg_args &p, int64_t item) { return gg_tile_at<TILE_M, TILE_N, TILE_K>(p, item); }
-    static __device__ int64_t items(const gg_args &p) { return gg_tile_count<TILE_M, TILE_N>(p); }
+    using work = gg_work<TILE_M, TILE_N, TILE_K>;
 
     /* What a producer thread does all its life. `shared`: address of stage 0. */
     static __device__ void produce(const gg_args &p, ring r, unsigned shared)
@@ -204,8 +203,8 @@ struct gg_stages {
         const T *a = static_cast<const T *>(p.a), *b = static_cast<const T *>(p.b);
         const int64_t a_m = p.a_kmajor ? p.lda : 1, a_k = p.a_kmajor ? 1 : p.lda;
         const int64_t b_n = p.b_kmajor ? p.ldb : 1, b_k = p.b_kmajor ? 1 : p.ldb;
-        for (int64_t item = blockIdx.x; item < items(p); item += gridDim.x) {
-            const gg_tile t = tile(p, item);
+        for (work w(p); w.more();) {
+            const gg_tile t = w.next(p);
             const T *from_a = a + t.m0 * a_m + t.k0 * a_k, *from_b = b + t.n0 * b_n + t.k0 * b_k;
             const int left_m = int(min(p.m - t.m0, int64_t(TILE_M))), left_n = int(min(p.n - t.n0, int64_t(TILE_N)));
             for (int64_t k = t.k0; k < t.k1; k += TILE_K) {

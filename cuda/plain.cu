@@ -3,13 +3,12 @@
  *   plain_s, plain_d     one thread an element of C, k products in ascending order. Legal for every problem on every GPU: the
  *                        last resort of select.c and what the tests compare the fast rows with. A few percent of the peak.
  *   gg_scale_s, _d       C := beta C, for k == 0 or alpha == 0 (A and B are not read; the sign of zero is that of beta C).
- *   gg_reduce_s, _d      split-K's second half: C := alpha (p0 + p1 + …) + beta C, the partial sums in ascending order, so a
- *                        result never depends on which block finished first.
+ *   gg_fixup_s, _d       C := alpha (part + part + …) + beta C for the tiles that tile.cuh cut along k, parts in ascending k.
  *   gg_pack_s            c[i + l ldc] = op(A)(i, l): lays an operand out for TMA, m contiguous and 16-byte rows. 32×32 elements a block
  *                        through shared memory when it has to be transposed.
  *
- * All but gg_pack walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
-#include "kernel.h"
+ * plain and gg_scale walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
+#include "tile.cuh"
 
 constexpr int THREADS = 256;
 
@@ -53,20 +52,37 @@ __device__ void scale(const gg_args &p)
     });
 }
 
+/* Block (b, y): the tile in whose inside block b's run starts, if that is the first to do so; y: which 4 THREADS elements of the tile. */
 template <typename T>
-__device__ void reduce(const gg_args &p)
+__device__ void fixup(const gg_args &p)
 {
-    const T *partial = static_cast<const T *>(p.workspace);
-    T *c = static_cast<T *>(p.c);
+    constexpr int EACH = 4;
+    const int64_t steps = gg_ceil_div(p.k, p.tile_k), shared_steps = p.shared_tiles * steps;
+    int block = blockIdx.x + 1;
+    const int64_t cut = gg_run_start(shared_steps, steps, block, p.blocks), tile_start = cut - cut % steps;
+    if (cut == tile_start || gg_run_start(shared_steps, steps, block - 1, p.blocks) > tile_start)
+        return;
+
+    const int size = p.tile_m * p.tile_n, first = blockIdx.y * (EACH * THREADS) + threadIdx.x;
+    const T *part = static_cast<const T *>(p.workspace) + (2 * int64_t(block - 1) + 1) * size + first;
+    T sum[EACH];
+    for (int e = 0; e < EACH; e++)
+        sum[e] = part[e * THREADS];
+    for (; gg_run_start(shared_steps, steps, block, p.blocks) < tile_start + steps; block++) {
+        part = static_cast<const T *>(p.workspace) + 2 * int64_t(block) * size + first;
+        for (int e = 0; e < EACH; e++)
+            sum[e] += part[e * THREADS];
+    }
+
+    gg_tile tile;
+    gg_place(p, gg_ceil_div(p.m, p.tile_m) * gg_ceil_div(p.n, p.tile_n) - p.shared_tiles + tile_start / steps, p.tile_m, p.tile_n, tile);
     const T alpha = T(p.alpha), beta = T(p.beta);
-    for_each_element(p, [=](int64_t i, int64_t j) {
-        const T *in = partial + i + j * p.m;
-        T sum = *in;
-        for (int s = 1; s < p.splits; s++)
-            sum += in[s * p.m * p.n];
-        T *out = c + i + j * p.ldc;
-        *out = beta == T(0) ? alpha * sum : alpha * sum + beta * *out;
-    });
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = tile.m0 + (first + e * THREADS) % p.tile_m, j = tile.n0 + (first + e * THREADS) / p.tile_m;
+        T *out = static_cast<T *>(p.c) + i + j * p.ldc;
+        if (i < p.m && j < p.n)
+            *out = beta == T(0) ? alpha * sum[e] : alpha * sum[e] + beta * *out;
+    }
 }
 
 template <typename T>
@@ -102,7 +118,7 @@ __global__ void __launch_bounds__(THREADS) plain_s(const __grid_constant__ gg_ar
 __global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_args p) { plain<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg_args p) { scale<double>(p); }
-__global__ void __launch_bounds__(THREADS) gg_reduce_s(const __grid_constant__ gg_args p) { reduce<float>(p); }
+__global__ void __launch_bounds__(THREADS) gg_fixup_s(const __grid_constant__ gg_args p) { fixup<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
-__global__ void __launch_bounds__(THREADS) gg_reduce_d(const __grid_constant__ gg_args p) { reduce<double>(p); }
+__global__ void __launch_bounds__(THREADS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }
 }

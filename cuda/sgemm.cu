@@ -35,22 +35,24 @@ struct sgemm {
         const unsigned a0 = gg_shared(shared) + (slice * KS * stages::panel_a::PITCH + m) * 4;
         const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + (slice * KS * stages::panel_b::PITCH + n) * 4;
 
-        const int64_t items = stages::items(p);
+        typename stages::work work(p);
+        if (!work.more())
+            return;
         unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
         ring.wait_full();
         ffma.fetch(0, a, b, 0);
-        for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-            const gg_tile tile = stages::tile(p, item);
-            const bool last_item = item + gridDim.x >= items;
+        while (work.more()) {
+            const gg_tile tile = work.next(p);
+            const bool more = work.more();
             ffma.clear();
 
             /* One stage a turn. The stage after it, of the next tile if need be, is waited for first, so that all the rest is one straight
              * run of FFMA with the loads of the next k among them: any branch in there costs ptxas its register banks (2 reads of one bank
              * are 1 clock more), measured 57 -> 46 TF/s. After the very last stage the ring holds old data; what is fetched is not used. */
-            for (int steps = int((tile.k1 - tile.k0 + TILE_K - 1) / TILE_K); steps > 0; steps--) {
+            for (int steps = tile.steps; steps > 0; steps--) {
                 const unsigned done = ring.stage;
                 ring.next();
-                if (steps > 1 || !last_item)
+                if (steps > 1 || more)
                     ring.wait_full();
                 const unsigned next_a = a0 + ring.stage * stages::BYTES, next_b = b0 + ring.stage * stages::BYTES;
                 ffma.take();
@@ -74,7 +76,7 @@ struct sgemm {
     __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
     {
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
-        const gg_out<float> out(p, tile.split);
+        const gg_out<float, TILE_M, TILE_N> out(p, tile);
         float *partial = reinterpret_cast<float *>(shared);
         ffma.for_each([&](int i, int j, const float (&v)[4]) {
             if constexpr (SLICES == 1)
@@ -120,8 +122,8 @@ struct sgemm {
 #ifndef SCRATCH
 extern "C" {
 __global__ void __launch_bounds__(384, 1) sgemm_128x128(const __grid_constant__ gg_args p) { sgemm<128, 128, 16, 5, 2, 4, 8>::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { sgemm<128, 64, 16, 5, 2, 2, 8>::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { sgemm<64, 64, 32, 4, 1, 2, 8>::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { sgemm<32, 64, 32, 4, 1, 1, 4>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { sgemm<128, 64, 32, 3, 2, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { sgemm<64, 64, 48, 3, 1, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { sgemm<32, 64, 64, 3, 1, 1, 4>::run(p); }
 }
 #endif

@@ -10,10 +10,11 @@
 
 template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M>
 struct sgemm_tma {
-    static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M, LEAST_K = STAGES * TILE_K;
+    static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4;
     static constexpr int SHARED = STAGES * (BYTES + 20);
+    static_assert(STAGES <= GG_SHORTEST_PART, "copies run into the next tile, not further");
     static_assert(TM % 4 == 0 && TN % 4 == 0 && TILE_K % 2 == 0 && A_BYTES % 128 == 0, "pieces of 16 bytes, TMA of 128");
 
     /* Starts the copies of step `step` of a tile into the ring's current stage. */
@@ -30,15 +31,17 @@ struct sgemm_tma {
     {
         extern __shared__ __align__(128) char shared_memory[];
         gg_ring<STAGES> ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * BYTES));
-        unsigned *const readers = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);
-        const int64_t items = gg_tile_count<TILE_M, TILE_N>(p);
+        unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);
+        const unsigned readers = gg_shared(counts);
+        gg_work<TILE_M, TILE_N, TILE_K> work(p);
         const unsigned shared = gg_shared(shared_memory);
-        const int steps = int((p.k + TILE_K - 1) / TILE_K);
-        gg_tile tile, next = gg_tile_at<TILE_M, TILE_N, TILE_K>(p, blockIdx.x);
+        if (!work.more())
+            return;
+        gg_tile next = work.next(p);
         if (threadIdx.x == 0) {
             ring.init(1, THREADS / 32);
             for (int s = 0; s < STAGES; s++) {
-                readers[s] = 0;
+                counts[s] = 0;
                 fill(p, ring, s, shared, next, s);
             }
         }
@@ -53,19 +56,21 @@ struct sgemm_tma {
         unsigned a = a0, b = b0;
         ring.wait_full();
         ffma.fetch(0, a, b, 0);
-        for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
-            const bool last_item = item + gridDim.x >= items;
-            tile = next;
-            if (!last_item)
-                next = gg_tile_at<TILE_M, TILE_N, TILE_K>(p, item + gridDim.x);
+        for (bool more = true; more;) {
+            const gg_tile tile = next;
+            const int steps = tile.steps;
+            more = work.more();
+            if (more)
+                next = work.next(p);
             ffma.clear();
 
             /* One stage a turn, as in sgemm.cu: all waiting is at the top, the rest is one straight run of FFMA. */
             for (int step = 0; step < steps; step++) {
                 const int done = ring.stage;
                 ring.next();
-                if (step + 1 < steps || !last_item)
+                if (step + 1 < steps || more)
                     ring.wait_full();
+                unsigned others = 0;
                 const unsigned next_a = a0 + ring.stage * BYTES, next_b = b0 + ring.stage * BYTES;
 #pragma unroll
                 for (int k = 0; k < TILE_K; k++) {
@@ -73,15 +78,16 @@ struct sgemm_tma {
                         ffma.fetch((k + 1) & 1, a, b, k + 1);
                     else
                         ffma.fetch(0, next_a, next_b, 0);
+                    if (k + 1 == TILE_K)
+                        others = count_reader(readers + 4 * done, lane);
                     ffma.multiply(k & 1);
                 }
                 a = next_a, b = next_b;
-                __syncwarp();
-                if (lane == 0 && last_reader(readers + done)) {
+                if (__builtin_expect(others == THREADS / 32 - 1, 0)) {
                     const int ahead = step + STAGES;
                     if (ahead < steps)
                         fill(p, ring, done, shared, tile, ahead);
-                    else if (!last_item)
+                    else if (more)
                         fill(p, ring, done, shared, next, ahead - steps);
                 }
                 __syncwarp(); /* or lane 0 goes through the next turn alone */
@@ -89,17 +95,21 @@ struct sgemm_tma {
 
             int mm = m, nn = n;
             asm("" : "+r"(mm), "+r"(nn)); /* opaque: keeps what depends on them out of registers of the main loop */
-            const gg_out<float> out(p, 0);
+            const gg_out<float, TILE_M, TILE_N> out(p, tile);
             ffma.for_each([&](int i, int j, const float (&v)[4]) { out.put_vector(tile.m0 + mm + i, tile.n0 + nn + j, v); });
         }
     }
 
-    /* Counts this warp out of a stage; true for the last one. */
-    static __device__ bool last_reader(unsigned *readers)
+    /* Counts this warp out of a stage; in lane 0, how many were out before. Its own reads of the stage were issued before this and shared
+     * memory serves a warp in order, so no fence. */
+    static __device__ unsigned count_reader(unsigned readers, int lane)
     {
         unsigned before;
-        asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], 1;" : "=r"(before) : "r"(gg_shared(readers)) : "memory");
-        return before % (THREADS / 32) == THREADS / 32 - 1;
+        asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; mov.u32 %0, 0; @p atom.relaxed.cta.shared.inc.u32 %0, [%1], %3; }"
+                     : "=r"(before)
+                     : "r"(readers), "r"(lane), "n"(THREADS / 32 - 1)
+                     : "memory");
+        return before;
     }
 };
 
@@ -108,7 +118,7 @@ extern "C" {
 __global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    sgemm_tma<128, 256, 16, 8, 2, 4, 4>::run(p);
+    sgemm_tma<128, 256, 16, 8, 4, 2, 4>::run(p);
 #endif
 }
 }

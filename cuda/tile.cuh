@@ -1,65 +1,108 @@
 /* tile.cuh — what every tiled kernel shares: which tile of C a block works on, and how results reach C.
  *
+ * Persistent kernels first take whole tiles in turn. The last p.shared_tiles of them, which would leave blocks idle, are cut along k into
+ * one equal run of k steps a block ("stream-K", Osama et al. 2023); a run may cover the end of one tile, a whole one and the beginning of
+ * another. A part of a tile goes to one of the block's two workspace slots, and gg_fixup (plain.cu) adds a tile's parts in ascending k:
+ * the sum depends on the grid, never on timing.
+ *
  * Indices that can exceed 2^31 are int64_t; offsets inside a tile are int. */
 #ifndef GG_TILE_CUH
 #define GG_TILE_CUH
 
 #include "kernel.h"
 
-/* One piece of work: the tile of C whose first element is (m0, n0), summed over k in [k0, k1). */
+/* No part of a tile is shorter than this many k steps. It is also the deepest ring of stages: a kernel need look one tile ahead at most. */
+enum { GG_SHORTEST_PART = 8 };
+
+__device__ inline int64_t gg_ceil_div(int64_t x, int64_t by)
+{
+    return (x + by - 1) / by;
+}
+
+/* The tile of C whose first element is (m0, n0), summed over k in [k0, k1), `steps` k steps; slot -1: all of it, else where the part goes. */
 struct gg_tile {
     int64_t m0, n0, k0, k1;
-    int split;
+    int steps, slot;
 };
 
-template <int TILE_M, int TILE_N>
-__device__ inline int64_t gg_tile_count(const gg_args &p)
-{
-    return ((p.m + TILE_M - 1) / TILE_M) * ((p.n + TILE_N - 1) / TILE_N) * p.splits;
-}
-
-/* Item number -> tile. All tiles of split 0 come first. Tiles go down the columns of a band of GROUP tile rows, band after band, so that
- * the blocks running at one time touch few distinct panels of A and B and those stay in L2. Splits are cut at multiples of TILE_K. */
-template <int TILE_M, int TILE_N, int TILE_K>
-__device__ inline gg_tile gg_tile_at(const gg_args &p, int64_t item)
+/* Tiles go down the columns of a band of GROUP tile rows, band after band, so that the blocks running at one time touch few distinct
+ * panels of A and B and those stay in L2. */
+__device__ inline void gg_place(const gg_args &p, int64_t index, int tile_m, int tile_n, gg_tile &t)
 {
     constexpr int64_t GROUP = 8;
-    const int64_t tiles_m = (p.m + TILE_M - 1) / TILE_M, tiles_n = (p.n + TILE_N - 1) / TILE_N;
-    const int64_t tiles = tiles_m * tiles_n, steps = (p.k + TILE_K - 1) / TILE_K;
-    const int64_t split = item / tiles, tile = item % tiles;
-    const int64_t band = tile / (GROUP * tiles_n), in_band = tile % (GROUP * tiles_n);
+    const int64_t tiles_m = gg_ceil_div(p.m, tile_m), tiles_n = gg_ceil_div(p.n, tile_n);
+    const int64_t band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n);
     const int64_t rows = min(GROUP, tiles_m - band * GROUP);
-
-    gg_tile t;
-    t.m0 = (band * GROUP + in_band % rows) * TILE_M;
-    t.n0 = in_band / rows * TILE_N;
-    t.k0 = steps * split / p.splits * TILE_K;
-    t.k1 = min(p.k, steps * (split + 1) / p.splits * TILE_K);
-    t.split = int(split);
-    return t;
+    t.m0 = (band * GROUP + in_band % rows) * tile_m;
+    t.n0 = in_band / rows * tile_n;
 }
 
-/* Where a block's results go: C itself, or the dense array of this split's partial sums. */
-template <typename T>
+/* Where block `block`'s run of the shared tiles' k steps begins: an equal share, moved to a tile's edge when closer than GG_SHORTEST_PART. */
+__device__ inline int64_t gg_run_start(int64_t shared_steps, int64_t steps, int block, int blocks)
+{
+    const int64_t at = shared_steps * block / blocks, in_tile = at % steps;
+    if (in_tile < GG_SHORTEST_PART)
+        return at - in_tile;
+    return steps - in_tile < GG_SHORTEST_PART ? at - in_tile + steps : at;
+}
+
+/* A block's work, one tile or part of one after another. */
+template <int TILE_M, int TILE_N, int TILE_K>
+struct gg_work {
+    int64_t index, whole, at, end; /* next whole tile, their number; next shared step, the end of this block's run */
+
+    __device__ gg_work(const gg_args &p)
+    {
+        const int64_t tiles = gg_ceil_div(p.m, TILE_M) * gg_ceil_div(p.n, TILE_N), steps = gg_ceil_div(p.k, TILE_K);
+        index = blockIdx.x;
+        whole = tiles - p.shared_tiles;
+        at = gg_run_start(p.shared_tiles * steps, steps, blockIdx.x, gridDim.x);
+        end = gg_run_start(p.shared_tiles * steps, steps, blockIdx.x + 1, gridDim.x);
+    }
+
+    __device__ bool more() const { return index < whole || at < end; }
+
+    __device__ gg_tile next(const gg_args &p)
+    {
+        const int64_t steps = gg_ceil_div(p.k, TILE_K);
+        gg_tile t;
+        if (index < whole) {
+            gg_place(p, index, TILE_M, TILE_N, t);
+            index += gridDim.x;
+            t.k0 = 0;
+            t.steps = int(steps);
+        } else {
+            const int64_t tile = at / steps, first = at % steps;
+            gg_place(p, whole + tile, TILE_M, TILE_N, t);
+            t.k0 = first * TILE_K;
+            t.steps = int(min(steps - first, end - at));
+            at += t.steps;
+        }
+        t.k1 = min(p.k, t.k0 + int64_t(t.steps) * TILE_K);
+        t.slot = t.steps == steps ? -1 : 2 * int(blockIdx.x) + (t.k0 == 0);
+        return t;
+    }
+};
+
+/* Where the results of a tile go: C itself, or a slot of partial sums. */
+template <typename T, int TILE_M, int TILE_N>
 struct gg_out {
     T *c;
     int64_t ld, m, n;
     T alpha, beta;
     bool vec;
 
-    __device__ gg_out(const gg_args &p, int split)
+    __device__ gg_out(const gg_args &p, const gg_tile &t)
     {
-        const bool whole = p.splits == 1;
-        c = whole ? static_cast<T *>(p.c) : static_cast<T *>(p.workspace) + split * p.m * p.n;
-        ld = whole ? p.ldc : p.m;
+        const bool whole = t.slot < 0;
         m = p.m;
         n = p.n;
+        ld = whole ? p.ldc : TILE_M;
+        c = whole ? static_cast<T *>(p.c) : static_cast<T *>(p.workspace) + int64_t(t.slot) * (TILE_M * TILE_N) - t.m0 - t.n0 * TILE_M;
         alpha = whole ? T(p.alpha) : T(1);
         beta = whole ? T(p.beta) : T(0);
-        vec = whole ? p.c_vec : p.m % (16 / int(sizeof(T))) == 0;
+        vec = whole ? p.c_vec : true;
     }
-
-    __device__ T combine(T sum, T old) const { return alpha * sum + beta * old; }
 
     /* C(i, j), if it exists. beta == 0 never reads it. */
     __device__ void put(int64_t i, int64_t j, T sum) const
@@ -67,7 +110,7 @@ struct gg_out {
         if (i >= m || j >= n)
             return;
         T *at = c + i + j * ld;
-        *at = beta == T(0) ? alpha * sum : combine(sum, *at);
+        *at = beta == T(0) ? alpha * sum : alpha * sum + beta * *at;
     }
 
     /* The 16 bytes of C(i…, j); i is a multiple of their number. */
@@ -90,7 +133,7 @@ struct gg_out {
         } else {
             const vector old = *at;
             for (int e = 0; e < N; e++)
-                out.v[e] = combine(sum[e], old.v[e]);
+                out.v[e] = alpha * sum[e] + beta * old.v[e];
         }
         *at = out;
     }

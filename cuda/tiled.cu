@@ -87,7 +87,7 @@ __device__ void tiled(const gg_args &p)
     using operand_b = operand<T, TILE_N>;
     __shared__ alignas(16) T shared_a[2][TILE_K * operand_a::PITCH], shared_b[2][TILE_K * operand_b::PITCH];
 
-    const gg_tile tile = gg_tile_at<TILE_M, TILE_N, TILE_K>(p, blockIdx.x);
+    const gg_tile tile = gg_work<TILE_M, TILE_N, TILE_K>(p).next(p); /* one block a tile */
     operand_a a(p.a, p.lda, p.a_kmajor, tile.m0, p.m, tile.k0);
     operand_b b(p.b, p.ldb, p.b_kmajor, tile.n0, p.n, tile.k0);
     const int tm = threadIdx.x % 16 * V, tn = threadIdx.x / 16 * V;
@@ -118,7 +118,7 @@ __device__ void tiled(const gg_args &p)
         }
     }
 
-    const gg_out<T> out(p, tile.split);
+    const gg_out<T, TILE_M, TILE_N> out(p, tile);
 #pragma unroll
     for (int j = 0; j < TN; j++)
 #pragma unroll
