@@ -110,7 +110,7 @@ static bool open_gpu(void)
             cublas_xt = NULL;
     } else
         cublas = NULL;
-    FILE *p = popen("nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader -i 0", "r");
+    FILE *p = popen("nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader -i 0 2>/dev/null", "r");
     if (p && fgets(machine, sizeof machine, p)) {
         machine[strcspn(machine, "\n")] = 0;
         for (char *c = machine; *c; c++)
@@ -318,6 +318,7 @@ static void time_rounds(const struct contestant *contestants, int count, const b
                 contestants[c].run(p);
                 cuEventRecord(events[c][r][1], stream);
             } else if (able[c]) {
+                usleep(100000); /* OpenBLAS's threads spin for a while after a call */
                 double start = now();
                 contestants[c].run(p);
                 times[c][r] = now() - start;
