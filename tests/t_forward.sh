@@ -10,15 +10,15 @@ command -v "$cc" > /dev/null || skip "no C compiler"
 nm -D "$LIB" | grep -q '__[at]san_' && skip "a library with sanitizers cannot be preloaded"
 unset GPUGEMM_BLAS
 
-build() { "$cc" -O2 -fPIC "$here/t_forward.c" -o "$work/$1" "${@:2}" -L"$work" -Wl,-rpath,"$work" || exit 1; }
+build() { "$cc" -O2 -fPIC -fsemantic-interposition "$here/t_forward.c" -o "$work/$1" "${@:2}" -L"$work" -Wl,-rpath,"$work" || exit 1; }
 for i in 1 2; do
     build libblas$i.so -DROLE_BLAS=$i -shared
     build user$i.so -DROLE_USER=$i -shared -lblas$i
 done
 build main -DROLE_MAIN -ldl -pthread
-"$work/main" "$work/user1.so" "$work/user2.so" || fail "the test is wrong: it fails without LIB"
+"$work/main" "$work/user1.so" "$work/user2.so" > "$work/out" || fail "the test is wrong: it fails without LIB"
 for i in 1 2 3; do
-    LD_PRELOAD=$LIB "$work/main" "$work/user1.so" "$work/user2.so" || fail "two BLASes in one process"
+    LD_PRELOAD=$LIB "$work/main" "$work/user1.so" "$work/user2.so" > "$work/out" || { fail "two BLASes in one process:"; head -5 "$work/out"; }
 done
 
 cat > "$work/alone.c" << 'END'
