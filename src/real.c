@@ -15,7 +15,7 @@
 #include "config.h"
 #include "trace.h"
 
-/* First the one the user names, then by preference. ILP64 spellings are looked for in the libraries that have them. */
+/* First the one the user names, then by preference, one of them. ILP64 spellings are looked for in the libraries that have them. */
 static const char *const sonames[] = {
     NULL, /* GPUGEMM_BLAS */
     "libopenblas.so.0", "libblas.so.3", "libcblas.so.3", "libflexiblas.so.3", "libblis.so.4", "libblis.so.3", "libmkl_rt.so.2",
@@ -54,17 +54,19 @@ static bool is_ours(const void *address)
     return ours;
 }
 
+/* The address, unless it is ours. What is used once may be remembered by its callers: its object is never unloaded. */
 static void *accept(void *address)
 {
     Dl_info info;
     if (!address || is_ours(address))
         return NULL;
-    if (!atomic_load(&g.path) && dladdr(address, &info))
+    if (dladdr(address, &info) && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) && !atomic_load(&g.path))
         atomic_store(&g.path, info.dli_fname);
     return address;
 }
 
-static void *in_library(int i, const char *name)
+/* The library of that row, loaded at the first question. */
+static void *library(int i)
 {
     if (!atomic_load(&g.tried[i])) {
         const char *file = i ? sonames[i] : gg_config()->blas;
@@ -74,7 +76,12 @@ static void *in_library(int i, const char *name)
         atomic_store(&g.handles[i], handle);
         atomic_store(&g.tried[i], true);
     }
-    void *handle = atomic_load(&g.handles[i]);
+    return atomic_load(&g.handles[i]);
+}
+
+static void *in_library(int i, const char *name)
+{
+    void *handle = library(i);
     return handle ? accept(dlsym(handle, name)) : NULL;
 }
 
@@ -99,8 +106,11 @@ void *gg_real_find(const char *name, const void *caller)
     if (!found)
         found = gg_real_near(name, caller);
     bool wide = strstr(name, "64_") || strstr(name, "_64");
-    for (int i = wide ? FIRST_WIDE : 1; !found && i < (wide ? SONAMES : FIRST_WIDE); i++)
+    for (int i = wide ? FIRST_WIDE : 1; !found && i < (wide ? SONAMES : FIRST_WIDE); i++) {
         found = in_library(i, name);
+        if (!wide && in_library(i, "dgemm_") && in_library(i, "cblas_dgemm"))
+            break; /* a whole BLAS: what it lacks the next would hardly have, and a second one brings a second set of threads */
+    }
     errno = saved;
     return found;
 }
