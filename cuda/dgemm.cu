@@ -38,18 +38,18 @@ __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const doubl
 #endif
 }
 
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int SETS>
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K>
 struct dgemm {
     static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), KS = TILE_K / SLICES, STEPS = KS / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
-    static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0 && KS % MMA_K == 0 && STEPS % SETS == 0, "whole fragments");
+    static_assert(WARP_M % 16 == 0 && WARP_N % 8 == 0 && KS % MMA_K == 0 && STEPS % 2 == 0, "whole fragments");
     using stages = gg_stages<double, TILE_M, TILE_N, TILE_K, STAGES_>;
     static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES * TILE_M * TILE_N * 8 : 0;
     static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
     static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs the producers' */
 
     double sum[FM][FN][4];
-    double fa[SETS][FM][MMA_K / 2], fb[SETS][FN][MMA_K / 4];
+    double fa[2][FM][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
     static __device__ double load(unsigned from)
     {
@@ -91,8 +91,15 @@ struct dgemm {
         const unsigned a0 = gg_shared(shared) + 8 * (k * stages::panel_a::PITCH + m);
         const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + 8 * (k * stages::panel_b::PITCH + n + lane / 4);
 
-        for (typename stages::work work(p); work.more();) {
+        typename stages::work work(p);
+        if (!work.more())
+            return;
+        unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
+        ring.wait_full();
+        fetch(0, a, b, 0);
+        while (work.more()) {
             const gg_tile tile = work.next(p);
+            const bool more = work.more();
 #pragma unroll
             for (int i = 0; i < FM; i++)
 #pragma unroll
@@ -101,34 +108,24 @@ struct dgemm {
                     for (int e = 0; e < 4; e++)
                         sum[i][j][e] = 0;
 
-            int steps = tile.steps;
-            unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
-            ring.wait_full();
-            if constexpr (SETS == 2)
-                fetch(0, a, b, 0);
-            for (; steps > 0; steps--) {
+            /* One stage a turn. The stage after it, of the next tile if need be, is waited for first; after the very last one the ring holds
+             * old data, and what is fetched is not used. */
+            for (int steps = tile.steps; steps > 0; steps--) {
+                const int done = ring.stage;
+                ring.next();
+                if (steps > 1 || more)
+                    ring.wait_full();
+                const unsigned next_a = a0 + ring.stage * stages::BYTES, next_b = b0 + ring.stage * stages::BYTES;
 #pragma unroll
                 for (int s = 0; s < STEPS; s++) {
-                    if constexpr (SETS == 1)
-                        fetch(0, a, b, s);
-                    else if (s + 1 < STEPS)
+                    if (s + 1 < STEPS)
                         fetch((s + 1) % 2, a, b, s + 1);
-                    if (s + 1 == STEPS) {
-                        ring.arrive_empty(ring.stage);
-                        ring.next();
-                        if (steps > 1) {
-                            a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
-                            if constexpr (SETS == 1)
-                                multiply(0);
-                            ring.wait_full();
-                            if constexpr (SETS == 2)
-                                fetch(0, a, b, 0);
-                            else
-                                continue;
-                        }
-                    }
-                    multiply(s % SETS);
+                    else
+                        fetch(0, next_a, next_b, 0);
+                    multiply(s % 2);
                 }
+                ring.arrive_empty(done);
+                a = next_a, b = next_b;
             }
             store(p, tile, m, n + lane % 4 * 2, slice, shared + stages::RING_BYTES);
         }
@@ -168,6 +165,7 @@ struct dgemm {
 
     static __device__ void run(const gg_args &p)
     {
+#if __CUDA_ARCH__ >= 800
         extern __shared__ __align__(128) char shared[];
         typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
         if (threadIdx.x == 0)
@@ -175,24 +173,25 @@ struct dgemm {
         __syncthreads();
         if (threadIdx.x >= CONSUMERS) {
             if constexpr (LARGE)
-                gg_give_registers<56>();
+                gg_give_registers<72>();
             stages::produce(p, ring, gg_shared(shared));
         } else {
             if constexpr (LARGE)
-                gg_take_registers<224>();
+                gg_take_registers<216>();
             dgemm self;
             self.consume(p, ring, shared);
         }
+#endif
     }
 };
 
 #ifndef SCRATCH
 extern "C" {
 #if __CUDA_ARCH__ >= 900
-__global__ void __launch_bounds__(384, 1) dgemm_128x128(const __grid_constant__ gg_args p) { dgemm<128, 128, 16, 5, 2, 4, 4, 2>::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_128x128(const __grid_constant__ gg_args p) { dgemm<128, 128, 16, 5, 2, 4, 4>::run(p); }
 #endif
-__global__ void __launch_bounds__(384, 1) dgemm_128x64(const __grid_constant__ gg_args p) { dgemm<128, 64, 16, 6, 4, 2, 4, 2>::run(p); }
-__global__ void __launch_bounds__(384, 1) dgemm_64x64(const __grid_constant__ gg_args p) { dgemm<64, 64, 16, 5, 2, 2, 4, 2>::run(p); }
-__global__ void __launch_bounds__(384, 1) dgemm_32x64(const __grid_constant__ gg_args p) { dgemm<32, 64, 32, 4, 1, 2, 4, 2>::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_128x64(const __grid_constant__ gg_args p) { dgemm<128, 64, 16, 6, 4, 2, 4>::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_64x64(const __grid_constant__ gg_args p) { dgemm<64, 64, 16, 5, 2, 2, 4>::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_32x64(const __grid_constant__ gg_args p) { dgemm<32, 64, 32, 4, 1, 2, 4>::run(p); }
 }
 #endif

@@ -2,8 +2,8 @@
  *
  * Device code is compiled to one fat binary per .cu file and embedded in the library; the host loads it through the CUDA
  * driver at first use. So a .cu file holds device code only: no <<< >>>, no runtime API, no static constructors.
- * Every __global__ is extern "C", takes exactly one `const __grid_constant__ struct gg_args` and returns at once when the
- * architecture it is compiled for is not one its row names.
+ * Every __global__ is extern "C" and takes exactly one `const __grid_constant__ struct gg_args`. Compiled for an architecture its row does
+ * not name it is empty or absent; a build without sm_90a defines GG_WITHOUT_SM90A, so that select.c does not choose what is not there.
  *
  * Plain C, included by both sides. */
 #ifndef GG_KERNEL_H
@@ -36,6 +36,8 @@ struct gg_args {
     int64_t shared_tiles; /* the last so many tiles of C are cut along k among all blocks, see tile.cuh; 0: none */
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
     int32_t blocks;                 /* likewise its grid */
+    int32_t each;                   /* likewise how many elements of a tile a block of gg_fixup adds up: 64, or a multiple of 256 */
+    int32_t splits;                 /* skinny only: pieces k is cut in, each of whose sums go to workspace; 1: it is not */
     uint8_t a_kmajor, b_kmajor; /* as in struct gg_gemm */
     uint8_t a_vec, b_vec, c_vec; /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
 };

@@ -52,36 +52,47 @@ __device__ void scale(const gg_args &p)
     });
 }
 
-/* Block (b, y): the tile in whose inside block b's run starts, if that is the first to do so; y: which 4 THREADS elements of the tile. */
+/* Block (b, y): the tile in whose inside block b's run starts, if that is the first to do so; y: which p.each elements of the tile.
+ * With fewer of those than threads, the parts are dealt out to groups of threads in consecutive shares, and the shares added in order. */
 template <typename T>
 __device__ void fixup(const gg_args &p)
 {
-    constexpr int EACH = 4;
+    __shared__ T share[THREADS];
     const int64_t steps = gg_ceil_div(p.k, p.tile_k), shared_steps = p.shared_tiles * steps;
-    int block = blockIdx.x + 1;
-    const int64_t cut = gg_run_start(shared_steps, steps, block, p.blocks), tile_start = cut - cut % steps;
-    if (cut == tile_start || gg_run_start(shared_steps, steps, block - 1, p.blocks) > tile_start)
+    const int first = blockIdx.x + 1;
+    const int64_t cut = gg_run_start(shared_steps, steps, first, p.blocks), tile_start = cut - cut % steps;
+    if (cut == tile_start || gg_run_start(shared_steps, steps, first - 1, p.blocks) > tile_start)
         return;
+    int last = max(first, int((tile_start + steps) * p.blocks / shared_steps) - 1); /* the last block that starts inside the tile */
+    while (gg_run_start(shared_steps, steps, last + 1, p.blocks) < tile_start + steps)
+        last++;
+    while (gg_run_start(shared_steps, steps, last, p.blocks) >= tile_start + steps)
+        last--;
 
-    const int size = p.tile_m * p.tile_n, first = blockIdx.y * (EACH * THREADS) + threadIdx.x;
-    const T *part = static_cast<const T *>(p.workspace) + (2 * int64_t(block - 1) + 1) * size + first;
-    T sum[EACH];
-    for (int e = 0; e < EACH; e++)
-        sum[e] = part[e * THREADS];
-    for (; gg_run_start(shared_steps, steps, block, p.blocks) < tile_start + steps; block++) {
-        part = static_cast<const T *>(p.workspace) + 2 * int64_t(block) * size + first;
-        for (int e = 0; e < EACH; e++)
-            sum[e] += part[e * THREADS];
-    }
-
+    /* Part 0 is in the second slot of block first - 1, part q > 0 in the first slot of block first - 1 + q. */
+    const int parts = last - first + 2, size = p.tile_m * p.tile_n, lanes = min(p.each, THREADS), groups = THREADS / lanes;
+    const int group = threadIdx.x / lanes, lane = threadIdx.x % lanes;
     gg_tile tile;
     gg_place(p, gg_ceil_div(p.m, p.tile_m) * gg_ceil_div(p.n, p.tile_n) - p.shared_tiles + tile_start / steps, p.tile_m, p.tile_n, tile);
     const T alpha = T(p.alpha), beta = T(p.beta);
-    for (int e = 0; e < EACH; e++) {
-        const int64_t i = tile.m0 + (first + e * THREADS) % p.tile_m, j = tile.n0 + (first + e * THREADS) / p.tile_m;
+#pragma unroll 4
+    for (int e = lane; e < p.each; e += lanes) {
+        const int element = blockIdx.y * p.each + e;
+        const T *slot = static_cast<const T *>(p.workspace) + 2 * int64_t(first - 1) * size + element;
+        T sum = 0;
+#pragma unroll 4
+        for (int q = parts * group / groups; q < parts * (group + 1) / groups; q++)
+            sum += slot[int64_t(2 * q + (q == 0)) * size];
+        if (groups > 1) { /* then this loop has one turn */
+            share[threadIdx.x] = sum;
+            __syncthreads();
+            for (int g = 1; g < groups; g++)
+                sum += share[(g * lanes + lane) % THREADS]; /* right in group 0, which alone uses it */
+        }
+        const int64_t i = tile.m0 + element % p.tile_m, j = tile.n0 + element / p.tile_m;
         T *out = static_cast<T *>(p.c) + i + j * p.ldc;
-        if (i < p.m && j < p.n)
-            *out = beta == T(0) ? alpha * sum[e] : alpha * sum[e] + beta * *out;
+        if (group == 0 && i < p.m && j < p.n)
+            *out = beta == T(0) ? alpha * sum : alpha * sum + beta * *out;
     }
 }
 

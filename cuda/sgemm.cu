@@ -101,29 +101,28 @@ struct sgemm {
 
     static __device__ void run(const gg_args &p)
     {
+#if __CUDA_ARCH__ >= 800
         extern __shared__ __align__(128) char shared[];
         typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
         if (threadIdx.x == 0)
             ring.init(GG_PRODUCERS, CONSUMERS / 32);
         __syncthreads();
         if (threadIdx.x >= CONSUMERS) {
-            if constexpr (TM * TN >= 128)
-                gg_give_registers<56>();
             stages::produce(p, ring, gg_shared(shared));
         } else {
-            if constexpr (TM * TN >= 128)
-                gg_take_registers<224>();
             sgemm self;
             self.consume(p, ring, shared);
         }
+#endif
     }
 };
 
 #ifndef SCRATCH
 extern "C" {
 __global__ void __launch_bounds__(384, 1) sgemm_128x128(const __grid_constant__ gg_args p) { sgemm<128, 128, 16, 5, 2, 4, 8>::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { sgemm<128, 64, 32, 3, 2, 2, 8>::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { sgemm<64, 64, 48, 3, 1, 2, 8>::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { sgemm<32, 64, 64, 3, 1, 1, 4>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { sgemm<128, 64, 32, 4, 2, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { sgemm<64, 64, 64, 4, 1, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_64x64x48(const __grid_constant__ gg_args p) { sgemm<64, 64, 48, 3, 1, 2, 8>::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { sgemm<32, 64, 64, 4, 1, 1, 4>::run(p); }
 }
 #endif

@@ -114,12 +114,9 @@ struct sgemm_tma {
 };
 
 #ifndef SCRATCH
-extern "C" {
-__global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p)
-{
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    sgemm_tma<128, 256, 16, 8, 4, 2, 4>::run(p);
+extern "C" {
+__global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p) { sgemm_tma<128, 256, 16, 8, 4, 2, 4>::run(p); }
+}
 #endif
-}
-}
 #endif

@@ -11,8 +11,10 @@ enum gg_role {
     GG_TILED,      /* the same, one block a tile */
     GG_PERSISTENT, /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,        /* persistent, and takes operands only through tensor maps: others are packed first */
+    GG_SKINNY,     /* the same, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
     GG_SCALE,      /* beta C: k == 0 */
     GG_FIXUP,      /* adds the parts of tiles that were cut along k */
+    GG_SKINNY_SUM, /* adds the pieces of a GG_SKINNY */
     GG_PACK        /* lays out an operand for TMA */
 };
 
@@ -33,7 +35,7 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits;     /* GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole */
+    int splits;     /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole */
     double seconds; /* predicted time on the device, launch included */
 };
 
@@ -57,6 +59,12 @@ static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm
 static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 {
     return blocks == 1 || tiles % blocks == 0 ? 0 : tiles % blocks + (tiles > blocks ? blocks : 0);
+}
+
+/* Rows of its large operand that a block of skinny.cu takes, by whether their k is contiguous. */
+static inline int gg_skinny_rows(bool kmajor)
+{
+    return kmajor ? 32 : 128;
 }
 
 /* A row of role GG_TMA cannot read this operand where it is: k is contiguous, or rows are not multiples of 16 bytes. */

@@ -34,9 +34,10 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
     if (args->shared_tiles == 0)
         return start(dev, row, (double)tiles, stream, args);
     args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = blocks;
+    args->each = blocks >= 8 * args->shared_tiles ? 64 : 1024;
     return start(dev, row, blocks, stream, args) &&
            start_grid(dev, helper(p->type, GG_FIXUP),
-                      (struct gg_dim){(unsigned)blocks - 1, (unsigned)(row->tile_m * row->tile_n) / 1024, 1}, stream, args);
+                      (struct gg_dim){(unsigned)blocks - 1, (unsigned)(row->tile_m * row->tile_n / args->each), 1}, stream, args);
 }
 
 /* Scratch for the parts of shared tiles. */
@@ -111,6 +112,24 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     return true;
 }
 
+static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
+                          struct gg_args *args)
+{
+    const struct gg_kernel *row = choice->kernel;
+    const bool b_large = p->n > row->tile_n;
+    const int64_t x = b_large ? p->n : p->m, y = b_large ? p->m : p->n;
+    args->splits = choice->splits;
+    args->tile_n = row->tile_n;
+    if (args->splits > 1) {
+        args->workspace = gg_gpu_workspace(dev, stream, (size_t)(args->splits * x * y) * gg_size(p->type));
+        if (!args->workspace)
+            args->splits = 1;
+    }
+    const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor)) * args->splits;
+    return start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1}, stream, args) &&
+           (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, 256), stream, args));
+}
+
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
 {
     const struct gg_kernel *row = choice->kernel;
@@ -130,6 +149,8 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
             row++;
         return start_tiles(dev, row, p, 1, stream, &args);
     }
+    if (row->role == GG_SKINNY)
+        return launch_skinny(dev, choice, p, stream, &args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args.workspace = gg_gpu_workspace(dev, stream, parts);

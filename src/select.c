@@ -36,6 +36,9 @@ static const double PACK = 3;
 /* Parts of tiles are written and read once, mostly within L2. */
 static const double L2_OVER_MEMORY = 1.3;
 
+/* Share of the memory bandwidth that a GG_SKINNY row reaches. */
+static const double SKINNY = 0.8;
+
 static double at_least(double x, double low)
 {
     return x > low ? x : low;
@@ -43,8 +46,33 @@ static double at_least(double x, double low)
 
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    return row->role < GG_SCALE && row->type == p->type && arch->cc >= row->cc_min && arch->cc <= row->cc_max &&
-           row->smem <= arch->smem_per_block && (row->role != GG_TMA || (p->k >= 8 * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31));
+    if (row->role >= GG_SCALE || row->type != p->type || arch->cc < row->cc_min || arch->cc > row->cc_max || row->smem > arch->smem_per_block)
+        return false;
+#ifdef GG_WITHOUT_SM90A
+    if (row->cc_min == 90 && row->cc_max == 90)
+        return false;
+#endif
+    if (row->role == GG_TMA)
+        return p->k >= GG_SHORTEST_RUN * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31;
+    return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
+}
+
+/* Pieces of k for a GG_SKINNY row: enough blocks to fill the GPU, none shorter than tile_k. */
+static int pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const bool b_large = p->n > row->tile_n;
+    const int64_t x = b_large ? p->n : p->m;
+    const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor));
+    const int64_t wanted = gg_ceil_div((int64_t)arch->sms * row->per_sm, blocks), most = gg_ceil_div(p->k, row->tile_k);
+    return (int)(wanted < most ? wanted : most);
+}
+
+static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = p->n > row->tile_n ? n : m;
+    const double clocks = 2 * x * row->tile_n * k / ((double)row->rate * arch->sms) + row->start;
+    const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
+    return LAUNCH + (splits > 1) * SECOND_LAUNCH + at_least(clocks / (arch->clock_mhz * 1e6), bytes / (SKINNY * arch->bandwidth));
 }
 
 /* blocks: as in struct gg_choice. */
@@ -90,6 +118,13 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
         forced = force && strcmp(force, row->name) == 0;
         if (forced)
             best.kernel = NULL;
+        if (row->role == GG_SKINNY) {
+            const int splits = pieces(row, p, arch);
+            const double seconds = predict_skinny(row, p, arch, splits);
+            if (!best.kernel || seconds < best.seconds)
+                best = (struct gg_choice){row, splits, seconds};
+            continue;
+        }
         const int candidates[] = {1, sharers(row, p, arch)};
         for (int i = 0; i < 2; i++) {
             const double seconds = predict(row, p, arch, candidates[i]);
