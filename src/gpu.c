@@ -117,6 +117,11 @@ static bool ok(CUresult e, const char *what)
         return true;
     if (!is_survivable(e) && gg_gpu_state() == GG_GPU_READY) {
         const char *text = NULL;
+        if (e == CUDA_ERROR_DEINITIALIZED) { /* the process is exiting, and the driver has left before us: nothing to worry anybody with */
+            snprintf(g.trouble, sizeof g.trouble, "the CUDA driver has shut down");
+            set_state(GG_GPU_DEAD);
+            return false;
+        }
         cu.cuGetErrorString(e, &text);
         snprintf(g.trouble, sizeof g.trouble, "%s: %s (%d)", what, text ? text : "unknown error", (int)e);
         set_state(GG_GPU_DEAD);
