@@ -2,6 +2,7 @@
  *
  *   entry.c     every exported spelling of sgemm and dgemm (symbols.def); keeps the caller's own arguments
  *   check.c     arguments -> struct gg_gemm, or the reference's info number      (the last writer of struct gg_gemm)
+ *   serve.c     one valid call: gather the facts, ask dispatch.c, carry its answer out
  *   dispatch.c  pure: (problem, facts) -> decision: path, kernel row, reason, predicted times
  *   device.c    operands in GPU memory: run in place on the caller's stream
  *   staged.c    operands in host memory: tile, copy, compute and copy back, all three overlapped
