@@ -26,6 +26,16 @@ static inline size_t gg_size(enum gg_type type)
     return type == GG_S ? sizeof(float) : sizeof(double);
 }
 
+static inline int64_t gg_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t gg_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* C := alpha op(A) op(B) + beta C.   C is m×n, column-major: C(i,j) = c[i + j ldc].
  *   op(A)(i,l) = a_kmajor ? a[l + i lda] : a[i + l lda]      (a_kmajor: the user's A is transposed)
  *   op(B)(l,j) = b_kmajor ? b[l + j ldb] : b[j + l ldb]      (b_kmajor: the user's B is NOT transposed)

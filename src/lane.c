@@ -23,11 +23,6 @@ static struct {
     bool sought; /* page-locked memory for the slots */
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- lanes ------------------------------------------------------------------------------------------------------------------------------- */
 
 static struct gg_lane *make_lane(struct gg_device *dev)
@@ -84,7 +79,7 @@ int64_t gg_lane_allowance(const struct gg_lane *lane)
     int64_t room = (int64_t)gg_gpu_free_memory() / 10 * 8;
     pthread_mutex_lock(&g.lock);
     if (gg_config()->gpu_memory)
-        room = min64(room, gg_config()->gpu_memory - g.arena_bytes);
+        room = gg_min(room, gg_config()->gpu_memory - g.arena_bytes);
     pthread_mutex_unlock(&g.lock);
     return lane->arena_bytes + (room > 0 ? room : 0);
 }
@@ -153,7 +148,7 @@ int64_t gg_slot_bytes(void)
     if (!g.sought) {
         g.sought = true;
         /* half of what is allowed: the other half is for the lanes' own buffers */
-        int64_t bytes = min64(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
+        int64_t bytes = gg_min(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
         bytes = bytes < slot_least ? slot_least : bytes;
         char *memory = gg_gpu_pinned_alloc((size_t)(GG_SLOTS * bytes));
         for (int i = 0; memory && i < GG_SLOTS; i++)

@@ -37,7 +37,7 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
     args->each = blocks >= 8 * args->shared_tiles ? 64 : 1024;
     return start(dev, row, blocks, stream, args) &&
            start_grid(dev, helper(p->type, GG_FIXUP),
-                      (struct gg_dim){(unsigned)blocks - 1, (unsigned)(row->tile_m * row->tile_n / args->each), 1}, stream, args);
+                      (struct gg_dim){(unsigned)args->shared_tiles, (unsigned)(row->tile_m * row->tile_n / args->each), 1}, stream, args);
 }
 
 /* Scratch for the parts of shared tiles. */

@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -60,8 +50,8 @@ static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, s
     const int64_t least = 256;
     *s = (struct shape){.m = p->m, .n = p->n, .k = p->k};
     for (measure(plan, p, s); plan->bytes > budget; measure(plan, p, s)) {
-        int64_t face = max64(s->m, s->n);
-        int64_t *cut = s->k > max64(face / 4, least) ? &s->k : s->m >= s->n ? &s->m : &s->n;
+        int64_t face = gg_max(s->m, s->n);
+        int64_t *cut = s->k > gg_max(face / 4, least) ? &s->k : s->m >= s->n ? &s->m : &s->n;
         if (*cut <= least)
             cut = s->m > least ? &s->m : s->n > least ? &s->n : &s->k;
         if (*cut <= least)
@@ -75,13 +65,13 @@ static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, s
 /* Panel width for `extent`: an eighth, in whole kernel tiles, and no less than 512: strips of 256 leave most of a GPU idle. */
 static int64_t panel(int64_t extent)
 {
-    return min64(extent, max64(512, round_up(ceil_div(extent, GG_PANELS), 128)));
+    return gg_min(extent, gg_max(512, round_up(ceil_div(extent, GG_PANELS), 128)));
 }
 
 static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
 {
     int64_t first = begin + i * width;
-    return (struct gg_range){first, min64(first + width, end)};
+    return (struct gg_range){first, gg_min(first + width, end)};
 }
 
 /* Position of (row, col), counted from the corner of the block, in the buffer of an operand whose `kmajor`-style flag says that its second
@@ -104,7 +94,7 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
 {
     int64_t mt = panel(b->m.end - b->m.begin), nt = panel(b->n.end - b->n.begin);
     int64_t mp = ceil_div(b->m.end - b->m.begin, mt), np = ceil_div(b->n.end - b->n.begin, nt);
-    for (int64_t t = 0; t < max64(mp, np); t++) {
+    for (int64_t t = 0; t < gg_max(mp, np); t++) {
         struct gg_range rows = cut(b->m.begin, mt, t, b->m.end), cols = cut(b->n.begin, nt, t, b->n.end);
         if (b->load_a && t < mp)
             plan->loads[plan->load_count++] = (struct gg_load){
@@ -112,8 +102,8 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
         if (b->load_b && t < np)
             plan->loads[plan->load_count++] = (struct gg_load){
                 GG_B, b->k, cols, position(plan->ld[GG_B], !p->b_kmajor, 0, cols.begin - b->n.begin), b->b_buffer, b->b_after};
-        struct gg_range left = {b->n.begin, min64(b->n.begin + (t + 1) * nt, b->n.end)};
-        struct gg_range above = {b->m.begin, min64(b->m.begin + t * mt, b->m.end)};
+        struct gg_range left = {b->n.begin, gg_min(b->n.begin + (t + 1) * nt, b->n.end)};
+        struct gg_range above = {b->m.begin, gg_min(b->m.begin + t * mt, b->m.end)};
         for (int strip = 0; strip < 2; strip++) { /* the row of A_t, then what stands above it in the columns of B_t */
             struct gg_range r = strip ? above : rows, c = strip ? cols : left;
             if (strip ? t >= np || above.end == above.begin : t >= mp)

@@ -11,16 +11,6 @@
 #include "operand.h"
 #include "real.h"
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Up to here (sgemm n = 280) the calling thread is done before another has woken up. */
 static const int64_t alone_bytes = 1 << 20;
 
@@ -54,8 +44,8 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
     for (int x = GG_A; x <= GG_C; x++) {
         /* 16 pieces keep 8 threads busy; a piece below 128 KB costs more to hand over than to copy, and above 256 KB its transfer starts late */
         struct packed *o = &packed[x];
-        int64_t bytes = o->bytes / 16 < 128 << 10 ? 128 << 10 : min64(o->bytes / 16, 256 << 10);
-        o->piece = need <= alone_bytes ? max64(1, o->lines) : max64(1, bytes / o->pitch);
+        int64_t bytes = o->bytes / 16 < 128 << 10 ? 128 << 10 : gg_min(o->bytes / 16, 256 << 10);
+        o->piece = need <= alone_bytes ? gg_max(1, o->lines) : gg_max(1, bytes / o->pitch);
     }
     return (int64_t)need;
 }
@@ -69,7 +59,7 @@ static struct gg_copy piece_of(const struct gg_lane *lane, const struct packed *
                             .dst_pitch = pack ? o->pitch : o->host_pitch,
                             .src_pitch = pack ? o->host_pitch : o->pitch,
                             .width = o->width,
-                            .lines = min64(o->piece, o->lines - line)};
+                            .lines = gg_min(o->piece, o->lines - line)};
 }
 
 /* Alone, the calling thread makes each copy when it is waited for. */
@@ -141,7 +131,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     int64_t part = c->piece * ((c->lines + PARTS * c->piece - 1) / (PARTS * c->piece)), arrived = 0;
     int parts = 0;
     for (int64_t line = 0; good && line < c->lines; line += part, parts++) { /* at most PARTS of them */
-        int64_t offset = c->offset + line * c->pitch, lines = min64(part, c->lines - line);
+        int64_t offset = c->offset + line * c->pitch, lines = gg_min(part, c->lines - line);
         good = gg_gpu_copy(lane->pinned + offset, lane->arena + offset, (size_t)(lines * c->pitch), stream) &&
                gg_gpu_event_record(lane->events[parts], stream);
     }
@@ -151,7 +141,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
         while ((done = gg_gpu_event_done(lane->events[i])) == 0)
             gg_relax();
         good = done > 0;
-        for (int64_t end = min64(arrived + part, c->lines); good && arrived < end; arrived += c->piece) {
+        for (int64_t end = gg_min(arrived + part, c->lines); good && arrived < end; arrived += c->piece) {
             copies[count] = piece_of(lane, c, arrived, false);
             hand_out(&copies[count++], alone);
         }
@@ -171,6 +161,6 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
         gg_real_gemm(&rest, caller);
         good = outcome->recovered = true;
     }
-    outcome->bytes_down = min64(arrived, c->lines) * c->pitch;
+    outcome->bytes_down = gg_min(arrived, c->lines) * c->pitch;
     return good;
 }

@@ -65,16 +65,6 @@ struct job {
     int64_t bytes_up, bytes_down;
 };
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- chunks ----------------------------------------------------------------------------------------------------------------------- */
 
 /* How a rectangle is cut into chunks of at most `limit` bytes: whole lines while a line fits, else pieces of lines. */
@@ -87,8 +77,8 @@ struct grid {
 static struct grid grid_of(int64_t width, int64_t lines, int64_t size, int64_t limit)
 {
     struct grid q = {.width = width, .lines = lines};
-    q.chunk_width = min64(width, limit / size);
-    q.chunk_lines = q.chunk_width < width ? 1 : min64(lines, max64(1, limit / (width * size)));
+    q.chunk_width = gg_min(width, limit / size);
+    q.chunk_lines = q.chunk_width < width ? 1 : gg_min(lines, gg_max(1, limit / (width * size)));
     q.across = (width + q.chunk_width - 1) / q.chunk_width;
     q.count = q.across * ((lines + q.chunk_lines - 1) / q.chunk_lines);
     return q;
@@ -117,7 +107,7 @@ static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg
 {
     struct grid q = chunks_of(job, x, rows, cols);
     int64_t w0 = i % q.across * q.chunk_width, l0 = i / q.across * q.chunk_lines;
-    int64_t w1 = min64(w0 + q.chunk_width, q.width), l1 = min64(l0 + q.chunk_lines, q.lines);
+    int64_t w1 = gg_min(w0 + q.chunk_width, q.width), l1 = gg_min(l0 + q.chunk_lines, q.lines);
     bool second = gg_second_contiguous(job->p, x);
     return (struct chunk){.load = -1,
                           .step = -1,
@@ -462,7 +452,7 @@ static bool prepare(struct job *job)
     job->step_event = lane->events + plan->load_count;
     double total = (double)gg_size(job->p->type) * (double)job->p->k * ((double)job->p->m + (double)job->p->n);
     int64_t several = total / 64 < 1e9 ? (int64_t)(total / 64) : slot; /* for each thread, yet large */
-    job->chunk_bytes = min64(slot, max64(several, 256 << 10)) & -8;
+    job->chunk_bytes = gg_min(slot, gg_max(several, 256 << 10)) & -8;
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);
