@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-sizes = [int(a) for a in sys.argv[1:]] or [64, 256, 1024, 2048]
+sizes = [int(a) for a in sys.argv[1:]] or [64, 256, 1024, 2048, 4096]
 rng = np.random.default_rng()
 wrong = 0
 print(f"NumPy {np.__version__}: C = A @ B, n x n")

@@ -43,7 +43,7 @@ find_package(gpugemm 0.1 REQUIRED)
 add_executable(outside $here/t_link.c)
 target_link_libraries(outside PRIVATE gpugemm::gpugemm)
 END
-cmake -S "$work/project" -B "$work" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" > "$work/log" 2>&1 &&
+cmake -G Ninja -S "$work/project" -B "$work" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" > "$work/log" 2>&1 &&
     cmake --build "$work" >> "$work/log" 2>&1 || { fail "find_package:"; tail "$work/log"; }
 try outside
 
