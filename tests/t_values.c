@@ -1,6 +1,6 @@
 /* t_values.c — properties a trusted gemm has and the stock testers do not look at (each caught a planted bug that they let pass).
  *
- *   t_values [--lib PATH] [--expect-gpu] [--large]
+ *   t_values [--lib PATH] [--expect-gpu] [--large] [--residual N]
  *
  * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows
  * give exact zeros: against Strassen. The error is that of a dot product, not of k roundings the same way. Subnormals, the range's ends,
@@ -317,6 +317,7 @@ int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so";
     bool expect_gpu = false, large = false;
+    int64_t residual_n = 0;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--expect-gpu"))
             expect_gpu = true;
@@ -324,6 +325,8 @@ int main(int argc, char **argv)
             large = true;
         else if (!strcmp(argv[i], "--lib") && i + 1 < argc)
             lib = argv[++i];
+        else if (!strcmp(argv[i], "--residual") && i + 1 < argc)
+            residual_n = atoll(argv[++i]);
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     void *library = open_library(lib, RTLD_LOCAL);
     find_spellings(library);
@@ -351,7 +354,7 @@ int main(int argc, char **argv)
             range(r, dbl, layout, dbl ? -1060 : -140, dbl ? 100 : 30, "subnormal A");
             range(r, dbl, layout, dbl ? 600 : 70, dbl ? -1060 : -140, "subnormal B");
             non_finite(r, dbl, layout);
-            residual(r, dbl, layout, expect_gpu ? 3000 : 300);
+            residual(r, dbl, layout, residual_n ? residual_n : expect_gpu ? 3000 : 300);
             if (expect_gpu)
                 placement(r, dbl, layout);
         }

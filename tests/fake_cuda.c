@@ -1,0 +1,497 @@
+/* fake_cuda.c — a libcuda.so.1 without a GPU, to run the whole GPU side of the library where there is none: in CI, under sanitizers, with failures.
+ *
+ * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake sees it through a second mapping
+ * and checks every access against its allocation. Streams are threads that run late and at their own pace: a missing wait shows as a
+ * wrong result (or to ThreadSanitizer). Kernels are plain loops over struct gg_args; it says it is an sm_70, which has the simple rows only.
+ *   FAKE_CUDA_FAIL=function:n:error   the n-th call of it returns this error; one that is not 2 (out of memory) is sticky
+ *   FAKE_CUDA_MEMORY=bytes            of the GPU, 1 GiB by default
+ * Any call in a forked child of a process that has called cuInit aborts. */
+#include <cuda.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../cuda/kernel.h"
+
+enum { ALLOCATIONS = 4096 };
+
+struct allocation {
+    char *address, *shadow; /* equal for page-locked host memory */
+    size_t bytes;
+};
+
+enum kind { COPY, KERNEL, RECORD, WAIT };
+
+struct operation {
+    struct operation *next;
+    enum kind kind;
+    char *dst;
+    const char *src;
+    size_t dst_pitch, src_pitch, width, height;
+    const char *name;
+    struct gg_args args;
+    CUevent event;
+    unsigned long generation;
+};
+
+struct CUevent_st {
+    unsigned long recorded, done;
+};
+
+struct CUstream_st {
+    struct operation *first, *last;
+    unsigned long enqueued, finished;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct allocation allocations[ALLOCATIONS];
+    size_t used;
+    struct CUstream_st legacy;
+    bool legacy_started;
+    CUresult sticky;
+    pid_t pid;
+    unsigned long fail_calls;
+} f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local int contexts;
+
+static void die(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("fake CUDA: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
+}
+
+/* What the call is to return instead of doing its work; 0: go on. */
+static CUresult fault(const char *name, bool needs_context)
+{
+    const char *plan = getenv("FAKE_CUDA_FAIL");
+    size_t length = strlen(name);
+    if (f.pid && f.pid != getpid())
+        die("%s in a forked child", name);
+    if (needs_context && !contexts)
+        die("%s without a current context", name);
+    pthread_mutex_lock(&f.lock);
+    CUresult result = f.sticky;
+    if (plan && !result && !strncmp(plan, name, length) && plan[length] == ':') {
+        char *error;
+        if (++f.fail_calls == strtoul(plan + length + 1, &error, 10)) {
+            result = (CUresult)atoi(error + 1);
+            f.sticky = result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
+            pthread_cond_broadcast(&f.changed);
+        }
+    }
+    pthread_mutex_unlock(&f.lock);
+    return result;
+}
+
+#define ENTER(needs_context)                                                                                           \
+    do {                                                                                                               \
+        CUresult broken = fault(__func__, needs_context);                                                              \
+        if (broken)                                                                                                    \
+            return broken;                                                                                             \
+    } while (0)
+
+static size_t memory_size(void)
+{
+    const char *text = getenv("FAKE_CUDA_MEMORY");
+    return text ? strtoull(text, NULL, 10) : (size_t)1 << 30;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------------- */
+
+static CUresult add(struct allocation new)
+{
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&f.lock);
+    bool device = new.address != new.shadow;
+    for (int i = 0; i < ALLOCATIONS && result && (!device || f.used + new.bytes <= memory_size()); i++)
+        if (!f.allocations[i].address) {
+            f.allocations[i] = new;
+            f.used += device ? new.bytes : 0;
+            result = CUDA_SUCCESS;
+        }
+    pthread_mutex_unlock(&f.lock);
+    return result;
+}
+
+static struct allocation find(const void *pointer, bool forget)
+{
+    struct allocation found = {0};
+    pthread_mutex_lock(&f.lock);
+    for (int i = 0; i < ALLOCATIONS && !found.address; i++) {
+        struct allocation *a = &f.allocations[i];
+        if (a->address && (const char *)pointer >= a->address && (const char *)pointer < a->address + a->bytes) {
+            found = *a;
+            if (forget) {
+                f.used -= a->address != a->shadow ? a->bytes : 0;
+                *a = (struct allocation){0};
+            }
+        }
+    }
+    pthread_mutex_unlock(&f.lock);
+    return found;
+}
+
+/* Where the fake sees `bytes` at an address of the GPU's or of the host's. */
+static char *see(const void *pointer, size_t bytes, bool must_be_device, const char *what)
+{
+    struct allocation a = find(pointer, false);
+    if (!a.address) {
+        if (must_be_device)
+            die("%s: %p is not in GPU memory", what, pointer);
+        return (char *)pointer;
+    }
+    if ((const char *)pointer + bytes > a.address + a.bytes)
+        die("%s: %zu bytes at %p run %zu past their allocation", what, bytes, pointer,
+            (size_t)((const char *)pointer + bytes - (a.address + a.bytes)));
+    return a.shadow + ((const char *)pointer - a.address);
+}
+
+CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
+{
+    ENTER(true);
+    int fd = memfd_create("gpu", 0);
+    struct allocation new = {.bytes = bytes};
+    size_t room = (bytes + 8191) & ~(size_t)4095;
+    if (bytes == 0 || fd < 0 || ftruncate(fd, (off_t)room))
+        return CUDA_ERROR_INVALID_VALUE;
+    new.address = mmap(NULL, room, PROT_NONE, MAP_SHARED, fd, 0);
+    new.shadow = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    *pointer = (CUdeviceptr)new.address;
+    CUresult result = add(new);
+    if (result)
+        munmap(new.address, room), munmap(new.shadow, room);
+    else
+        memset(new.shadow, 0xff, bytes); /* NaN: nothing is zero by luck */
+    return result;
+}
+
+CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    ENTER(true);
+    *pointer = malloc(bytes);
+    return *pointer ? add((struct allocation){*pointer, *pointer, bytes}) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult drain(CUstream stream);
+
+CUresult cuMemFree(CUdeviceptr pointer)
+{
+    ENTER(true);
+    struct allocation a = find((void *)pointer, true);
+    if (a.address != (char *)pointer)
+        die("cuMemFree of %p", (void *)pointer);
+    return CUDA_SUCCESS; /* mapped for ever: a late access is found by see() */
+}
+
+CUresult cuMemFreeHost(void *pointer)
+{
+    ENTER(true);
+    find(pointer, true);
+    free(pointer);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    ENTER(true);
+    *total = memory_size();
+    *free_bytes = *total - f.used;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void **values, CUdeviceptr pointer)
+{
+    if (!f.pid)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    struct allocation a = find((void *)pointer, false);
+    for (unsigned i = 0; i < count; i++)
+        switch (what[i]) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *(CUmemorytype *)values[i] = !a.address ? 0 : a.address == a.shadow ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+            break;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = 0; break;
+        case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address ? (CUcontext)&f : NULL; break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = 0; break;
+        default: return CUDA_ERROR_INVALID_VALUE;
+        }
+    return CUDA_SUCCESS;
+}
+
+/* ---- streams: threads ---------------------------------------------------------------------------------------------------------- */
+
+#define MULTIPLY(NAME, T)                                                                                              \
+    static void NAME(const struct gg_args *p, bool product)                                                            \
+    {                                                                                                                  \
+        size_t span_c = (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof(T);                                              \
+        T *c = (T *)see(p->c, span_c, true, "C"), alpha = (T)p->alpha, beta = (T)p->beta;                              \
+        const T *a = NULL, *b = NULL;                                                                                  \
+        if (product) {                                                                                                 \
+            a = (T *)see(p->a, (size_t)(p->a_kmajor ? p->lda * (p->m - 1) + p->k : p->lda * (p->k - 1) + p->m) * sizeof(T), true, "A");       \
+            b = (T *)see(p->b, (size_t)(p->b_kmajor ? p->ldb * (p->n - 1) + p->k : p->ldb * (p->k - 1) + p->n) * sizeof(T), true, "B");       \
+        }                                                                                                              \
+        for (int64_t j = 0; j < p->n; j++)                                                                             \
+            for (int64_t i = 0; i < p->m; i++) {                                                                       \
+                T sum = 0, *out = c + i + j * p->ldc;                                                                  \
+                for (int64_t l = 0; product && l < p->k; l++)                                                          \
+                    sum += a[p->a_kmajor ? l + i * p->lda : i + l * p->lda] * b[p->b_kmajor ? l + j * p->ldb : j + l * p->ldb];               \
+                *out = (product ? alpha * sum : 0) + (beta == 0 ? 0 : beta * *out);                                    \
+            }                                                                                                          \
+    }
+MULTIPLY(multiply_s, float)
+MULTIPLY(multiply_d, double)
+
+static void run(const struct operation *o)
+{
+    if (o->kind == COPY)
+        for (size_t i = 0; i < o->height; i++)
+            memcpy(see(o->dst + i * o->dst_pitch, o->width, false, "copy to"), see(o->src + i * o->src_pitch, o->width, false, "copy from"),
+                   o->width);
+    else if (o->kind == KERNEL && !strstr(o->name, "fixup")) { /* parts of tiles are never left to be added up here */
+        bool product = !strstr(o->name, "scale");
+        (strstr(o->name, "_d") ? multiply_d : multiply_s)(&o->args, product);
+    }
+}
+
+static void *stream_thread(void *argument)
+{
+    CUstream s = argument;
+    unsigned pace = (unsigned)(uintptr_t)argument;
+    pthread_mutex_lock(&f.lock);
+    for (;;) {
+        while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation) || f.sticky)
+            pthread_cond_wait(&f.changed, &f.lock);
+        struct operation *o = s->first;
+        pthread_mutex_unlock(&f.lock);
+        pace = pace * 1103515245 + 12345;
+        if (pace >> 28 == 0)
+            usleep(pace >> 20 & 127);
+        run(o);
+        pthread_mutex_lock(&f.lock);
+        if (o->kind == RECORD && o->event->done < o->generation)
+            o->event->done = o->generation;
+        s->first = o->next;
+        s->finished++;
+        free(o);
+        pthread_cond_broadcast(&f.changed);
+    }
+    return NULL;
+}
+
+static void start_stream(CUstream s)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, stream_thread, s))
+        die("no thread for a stream");
+    pthread_detach(thread);
+}
+
+static CUstream real_stream(CUstream s)
+{
+    if (s && s != CU_STREAM_LEGACY)
+        return s;
+    pthread_mutex_lock(&f.lock);
+    if (!f.legacy_started)
+        f.legacy_started = true, start_stream(&f.legacy);
+    pthread_mutex_unlock(&f.lock);
+    return &f.legacy;
+}
+
+static CUresult enqueue(CUstream stream, const struct operation *o)
+{
+    CUstream s = real_stream(stream);
+    struct operation *copy = aligned_alloc(64, (sizeof *o + 63) / 64 * 64);
+    *copy = *o;
+    copy->next = NULL;
+    pthread_mutex_lock(&f.lock);
+    if (copy->kind == RECORD)
+        copy->generation = ++copy->event->recorded;
+    if (copy->kind == WAIT)
+        copy->generation = copy->event->recorded;
+    *(s->first ? &s->last->next : &s->first) = copy;
+    s->last = copy;
+    s->enqueued++;
+    pthread_cond_broadcast(&f.changed);
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult drain(CUstream stream)
+{
+    CUstream s = real_stream(stream);
+    pthread_mutex_lock(&f.lock);
+    while (s->finished < s->enqueued && !f.sticky)
+        pthread_cond_wait(&f.changed, &f.lock);
+    CUresult result = f.sticky;
+    pthread_mutex_unlock(&f.lock);
+    return result;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    (void)flags, (void)priority;
+    ENTER(true);
+    *stream = calloc(1, sizeof **stream);
+    start_stream(*stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    ENTER(true);
+    return drain(stream);
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    (void)stream;
+    ENTER(true);
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    (void)flags;
+    ENTER(true);
+    *event = calloc(1, sizeof **event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    ENTER(true);
+    return enqueue(stream, &(struct operation){.kind = RECORD, .event = event});
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)flags;
+    ENTER(true);
+    return enqueue(stream, &(struct operation){.kind = WAIT, .event = event});
+}
+
+static CUresult event_state(CUevent event, bool wait)
+{
+    pthread_mutex_lock(&f.lock);
+    while (wait && event->done < event->recorded && !f.sticky)
+        pthread_cond_wait(&f.changed, &f.lock);
+    CUresult result = f.sticky ? f.sticky : event->done < event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    pthread_mutex_unlock(&f.lock);
+    return result;
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+    ENTER(true);
+    return event_state(event, true);
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    ENTER(true);
+    return event_state(event, false);
+}
+
+/* As the driver does, a copy of pageable memory is over when the call returns. */
+static CUresult copy(const struct operation *o, CUstream stream)
+{
+    CUresult result = enqueue(stream, o);
+    return !find(o->src, false).address || !find(o->dst, false).address ? drain(stream) : result;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+    ENTER(true);
+    return copy(&(struct operation){.kind = COPY, .dst = (char *)dst, .src = (char *)src, .width = bytes, .height = 1}, stream);
+}
+
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+    ENTER(true);
+    if (c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    return copy(&(struct operation){.kind = COPY, .dst = (char *)c->dstDevice, .src = (char *)c->srcDevice, .dst_pitch = c->dstPitch,
+                                   .src_pitch = c->srcPitch, .width = c->WidthInBytes, .height = c->Height}, stream);
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes) { return cuMemcpyAsync(dst, (CUdeviceptr)src, bytes, NULL); }
+CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes) { return cuMemcpyAsync((CUdeviceptr)dst, src, bytes, NULL); }
+
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz, unsigned shared,
+                        CUstream stream, void **parameters, void **extra)
+{
+    ENTER(true);
+    if (!x || !y || !z || !tx || ty * tz != 1 || shared > 98304 || extra)
+        return CUDA_ERROR_INVALID_VALUE;
+    return enqueue(stream, &(struct operation){.kind = KERNEL, .name = (const char *)function, .args = *(struct gg_args *)parameters[0]});
+}
+
+/* ---- what it says of itself ------------------------------------------------------------------------------------------------------ */
+
+CUresult cuInit(unsigned flags)
+{
+    (void)flags;
+    ENTER(false);
+    f.pid = getpid();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice device)
+{
+    (void)device;
+    ENTER(false);
+    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR              ? 7
+             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR            ? 0
+             : what == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? 8
+             : what == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH             ? 256
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN   ? 98304
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR ? 98304
+             : what == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE                       ? 4 << 20
+             : what == CU_DEVICE_ATTRIBUTE_CLOCK_RATE || what == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE ? 1000000 : 0;
+    return CUDA_SUCCESS;
+}
+
+#define TRIVIAL(name, parameters, needs_context, ...)                                                                  \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        ENTER(needs_context);                                                                                          \
+        __VA_ARGS__;                                                                                                   \
+        return CUDA_SUCCESS;                                                                                           \
+    }
+TRIVIAL(cuGetErrorString, (CUresult e, const char **text), false, (void)e, *text = "a planned failure")
+TRIVIAL(cuDeviceGet, (CUdevice *device, int ordinal), false, *device = ordinal)
+TRIVIAL(cuDeviceGetCount, (int *count), false, *count = 1)
+TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void)device, snprintf(name, (size_t)length, "fake"))
+TRIVIAL(cuDeviceTotalMem, (size_t *bytes, CUdevice device), false, (void)device, *bytes = memory_size())
+TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, (void)device, *context = (CUcontext)&f)
+TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts = context != NULL)
+TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, (void)context, contexts++)
+TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = contexts ? (CUcontext)&f : NULL)
+TRIVIAL(cuCtxGetDevice, (CUdevice *device), true, *device = 0)
+TRIVIAL(cuModuleLoadData, (CUmodule *module, const void *image), true, *module = (CUmodule)image)
+TRIVIAL(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name), true, (void)module, *function = (CUfunction)strdup(name))
+TRIVIAL(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute what, int value), true, (void)function, (void)what, (void)value)
+
+CUresult cuCtxPopCurrent(CUcontext *context) /* works on a lost GPU too */
+{
+    if (contexts == 0)
+        die("cuCtxPopCurrent without cuCtxPushCurrent");
+    *context = (CUcontext)&f;
+    contexts--;
+    return CUDA_SUCCESS;
+}
