@@ -166,7 +166,7 @@ struct gg_panel {
         const bool whole = left_x >= TILE && left_k >= TILE_K;
         constexpr int SIZE = sizeof(T);
         if (kmajor) {
-            constexpr int DK = 32 / SIZE, DX = GG_PRODUCERS / DK;
+            constexpr int DK = 8, DX = GG_PRODUCERS / DK;
             static_assert(TILE % DX == 0 && TILE_K % DK == 0, "whole pieces");
             const int x = t / DK, k = t % DK;
             copy_lines<1, TILE / DX, DX, DX, TILE_K / DK, DK, DK * PITCH>(to + (k * PITCH + x) * SIZE, from + x * ld + k, ld, whole,
@@ -200,19 +200,21 @@ struct gg_stages {
     /* What a producer thread does all its life. `shared`: address of stage 0. */
     static __device__ void produce(const gg_args &p, ring r, unsigned shared)
     {
+        constexpr int V = 16 / sizeof(T);
         const T *a = static_cast<const T *>(p.a), *b = static_cast<const T *>(p.b);
         const int64_t a_m = p.a_kmajor ? p.lda : 1, a_k = p.a_kmajor ? 1 : p.lda;
         const int64_t b_n = p.b_kmajor ? p.ldb : 1, b_k = p.b_kmajor ? 1 : p.ldb;
         for (work w(p); w.more();) {
             const gg_tile t = w.next(p);
             const T *from_a = a + t.m0 * a_m + t.k0 * a_k, *from_b = b + t.n0 * b_n + t.k0 * b_k;
+            const bool a_vec = p.a_vec && t.m0 % V == 0, b_vec = p.b_vec && t.n0 % V == 0;
             const int left_m = int(min(p.m - t.m0, int64_t(TILE_M))), left_n = int(min(p.n - t.n0, int64_t(TILE_N)));
             for (int64_t k = t.k0; k < t.k1; k += TILE_K) {
                 const int left_k = int(min(t.k1 - k, int64_t(TILE_K)));
                 const unsigned to = shared + r.stage * BYTES;
                 r.wait_empty();
-                panel_a::copy(to, from_a, p.lda, p.a_kmajor, p.a_vec, left_m, left_k);
-                panel_b::copy(to + panel_a::BYTES, from_b, p.ldb, p.b_kmajor, p.b_vec, left_n, left_k);
+                panel_a::copy(to, from_a, p.lda, p.a_kmajor, a_vec, left_m, left_k);
+                panel_b::copy(to + panel_a::BYTES, from_b, p.ldb, p.b_kmajor, b_vec, left_n, left_k);
                 r.arrive_full();
                 r.next();
                 from_a += TILE_K * a_k;

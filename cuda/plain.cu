@@ -52,48 +52,73 @@ __device__ void scale(const gg_args &p)
     });
 }
 
-/* Block (b, y): the tile in whose inside block b's run starts, if that is the first to do so; y: which p.each elements of the tile.
- * With fewer of those than threads, the parts are dealt out to groups of threads in consecutive shares, and the shares added in order. */
+/* N consecutive elements of a tile's column, the sum of parts [begin, end). Part 0 is in the second slot of the block before the first that
+ * starts inside the tile, part q > 0 in the first slot of the q-th of those; `slots` is the former block's first. */
+template <typename T, int N>
+__device__ void add_parts(T (&sum)[N], const T *slots, int64_t size, int begin, int end)
+{
+    struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) elements {
+        T v[N];
+    };
+    for (int e = 0; e < N; e++)
+        sum[e] = 0;
+#pragma unroll 4
+    for (int q = begin; q < end; q++) {
+        const elements part = *reinterpret_cast<const elements *>(slots + (2 * q + (q == 0)) * size);
+        for (int e = 0; e < N; e++)
+            sum[e] += part.v[e];
+    }
+}
+
+template <typename T, int N>
+__device__ void finish(const gg_args &p, const gg_tile &tile, int element, const T (&sum)[N])
+{
+    const T alpha = T(p.alpha), beta = T(p.beta);
+    for (int e = 0; e < N; e++) {
+        const int64_t i = tile.m0 + (element + e) % p.tile_m, j = tile.n0 + (element + e) / p.tile_m;
+        T *out = static_cast<T *>(p.c) + i + j * p.ldc;
+        if (i >= tile.own_m && i < p.m && j >= tile.own_n && j < p.n)
+            *out = beta == T(0) ? alpha * sum[e] : alpha * sum[e] + beta * *out;
+    }
+}
+
+/* Block (t, y): p.each elements of shared tile t, if it was cut: 4 a thread, or one a thread of the first p.each, when the parts are many
+ * and dealt out to groups of threads in consecutive shares, which are then added in order. */
 template <typename T>
 __device__ void fixup(const gg_args &p)
 {
-    __shared__ T share[THREADS];
-    const int64_t steps = gg_ceil_div(p.k, p.tile_k), shared_steps = p.shared_tiles * steps;
-    const int first = blockIdx.x + 1;
-    const int64_t cut = gg_run_start(shared_steps, steps, first, p.blocks), tile_start = cut - cut % steps;
-    if (cut == tile_start || gg_run_start(shared_steps, steps, first - 1, p.blocks) > tile_start)
-        return;
-    int last = max(first, int((tile_start + steps) * p.blocks / shared_steps) - 1); /* the last block that starts inside the tile */
-    while (gg_run_start(shared_steps, steps, last + 1, p.blocks) < tile_start + steps)
+    const int64_t steps = gg_ceil_div(p.k, p.tile_k), shared_steps = p.shared_tiles * steps, start = blockIdx.x * steps;
+    int first = int(start * p.blocks / shared_steps), last; /* the blocks that start inside the tile */
+    while (first < p.blocks && gg_run_start(shared_steps, steps, first, p.blocks) <= start)
+        first++;
+    last = max(first - 1, int((start + steps) * p.blocks / shared_steps) - 2);
+    while (last + 1 < p.blocks && gg_run_start(shared_steps, steps, last + 1, p.blocks) < start + steps)
         last++;
-    while (gg_run_start(shared_steps, steps, last, p.blocks) >= tile_start + steps)
-        last--;
+    if (last < first)
+        return;
 
-    /* Part 0 is in the second slot of block first - 1, part q > 0 in the first slot of block first - 1 + q. */
-    const int parts = last - first + 2, size = p.tile_m * p.tile_n, lanes = min(p.each, THREADS), groups = THREADS / lanes;
-    const int group = threadIdx.x / lanes, lane = threadIdx.x % lanes;
     gg_tile tile;
-    gg_place(p, gg_ceil_div(p.m, p.tile_m) * gg_ceil_div(p.n, p.tile_n) - p.shared_tiles + tile_start / steps, p.tile_m, p.tile_n, tile);
-    const T alpha = T(p.alpha), beta = T(p.beta);
-#pragma unroll 4
-    for (int e = lane; e < p.each; e += lanes) {
-        const int element = blockIdx.y * p.each + e;
-        const T *slot = static_cast<const T *>(p.workspace) + 2 * int64_t(first - 1) * size + element;
-        T sum = 0;
-#pragma unroll 4
-        for (int q = parts * group / groups; q < parts * (group + 1) / groups; q++)
-            sum += slot[int64_t(2 * q + (q == 0)) * size];
-        if (groups > 1) { /* then this loop has one turn */
-            share[threadIdx.x] = sum;
-            __syncthreads();
-            for (int g = 1; g < groups; g++)
-                sum += share[(g * lanes + lane) % THREADS]; /* right in group 0, which alone uses it */
-        }
-        const int64_t i = tile.m0 + element % p.tile_m, j = tile.n0 + element / p.tile_m;
-        T *out = static_cast<T *>(p.c) + i + j * p.ldc;
-        if (group == 0 && i < p.m && j < p.n)
-            *out = beta == T(0) ? alpha * sum : alpha * sum + beta * *out;
+    gg_place(p, gg_ceil_div(p.m, p.tile_m) * gg_ceil_div(p.n, p.tile_n) - p.shared_tiles + blockIdx.x, p.tile_m, p.tile_n, tile);
+    const int parts = last - first + 2, size = p.tile_m * p.tile_n;
+    const T *slots = static_cast<const T *>(p.workspace) + 2 * int64_t(first - 1) * size;
+    if (p.each == 4 * THREADS) {
+        const int element = blockIdx.y * p.each + threadIdx.x * 4;
+        T sum[4];
+        add_parts(sum, slots + element, size, 0, parts);
+        finish(p, tile, element, sum);
+        return;
     }
+    __shared__ T share[THREADS];
+    const int groups = THREADS / p.each, group = threadIdx.x / p.each, lane = threadIdx.x % p.each, element = blockIdx.y * p.each + lane;
+    T sum[1];
+    add_parts(sum, slots + element, size, parts * group / groups, parts * (group + 1) / groups);
+    share[threadIdx.x] = sum[0];
+    __syncthreads();
+    if (group != 0)
+        return;
+    for (int g = 1; g < groups; g++)
+        sum[0] += share[g * p.each + lane];
+    finish(p, tile, element, sum);
 }
 
 template <typename T>

@@ -2,18 +2,16 @@
  *
  * X is the large operand (A, or B when m is the short side), Y the small one with at most COLUMNS columns. A block of 256 threads takes
  * some rows of X and one of p.splits pieces of k; launch.c makes the pieces small enough to fill the GPU. Partial sums of several pieces
- * go to the workspace and skinny_sum adds them in ascending k. Y passes through shared memory, DEPTH k at a time.
+ * go to the workspace and skinny_sum adds them in ascending k. Y passes through shared memory, some hundred k at a time.
  *
  *   X with x contiguous: 128 rows a block, 4 a thread, 32 apart; the 8 warps share out k and add up at the end, in order.
  *   X with k contiguous: 32 rows a block, 4 a warp; lanes share out k and add up by shuffles at the end.
  *
- * All loads of X are single elements, coalesced to 128 or 256 bytes a warp and legal for every alignment; 16 of them are in flight in each
- * thread, which is enough to saturate memory. No index of y exceeds DEPTH: a turn of 4 steps covers a quarter
- * of it (k contiguous: all of it). */
+ * All loads of X are single elements, coalesced to 128 or 256 bytes a warp and legal for every alignment; a thread has 16 of them in flight
+ * while it multiplies the 16 before. skinny_s16 spills 80 bytes at 128 registers and is faster so than with more of them and one block an SM. */
 #include "kernel.h"
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, ROWS = 4, DEPTH = 128;
-static_assert(DEPTH % (4 * WARPS) == 0 && DEPTH % (4 * 32) == 0, "turns of 4 steps end within DEPTH");
+constexpr int THREADS = 256, WARPS = THREADS / 32, ROWS = 4;
 
 template <typename T>
 struct skinny_view {
@@ -57,6 +55,9 @@ struct skinny_view {
 template <typename T, int COLUMNS>
 __device__ void skinny(const gg_args &p)
 {
+    constexpr int TURN = 4; /* k at a time */
+    constexpr int DEPTH = 512;
+    static_assert(DEPTH % (TURN * 32) == 0 && DEPTH % (TURN * WARPS) == 0, "turns end within DEPTH");
     __shared__ T y[COLUMNS][DEPTH], shared_sum[WARPS][ROWS * 32];
     const skinny_view<T> v(p, COLUMNS);
     const bool kmajor = v.swapped ? p.b_kmajor : p.a_kmajor;
@@ -65,14 +66,24 @@ __device__ void skinny(const gg_args &p)
     const int split = int(blockIdx.x / row_blocks);
     const int64_t k0 = p.k * split / p.splits, k1 = p.k * (split + 1) / p.splits;
     const int64_t x0 = blockIdx.x % row_blocks * block_rows + (kmajor ? warp * ROWS : lane);
-    const int dx = kmajor ? 1 : 32; /* this thread's rows are x0 + r dx; those beyond the end repeat the last */
+    const int dx = kmajor ? 1 : 32;                                     /* this thread's rows are x0 + r dx */
+    const int first = kmajor ? lane : warp, step = kmajor ? 32 : WARPS; /* and its k first, first + step, … */
     T sum[ROWS][COLUMNS] = {};
 
-    const T *row[ROWS];
+    const T *row[ROWS]; /* those beyond the end repeat the last */
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
         row[r] = v.x + min(x0 + r * dx, v.size_x - 1) * v.x_x;
+    T now[TURN][ROWS], next[TURN][ROWS];
+    auto fetch = [&](T(&in)[TURN][ROWS], int64_t l) {
+#pragma unroll
+        for (int u = 0; u < TURN; u++)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                in[u][r] = l + u * step < k1 ? row[r][(l + u * step) * v.x_l] : T(0);
+    };
 
+    fetch(now, k0 + first);
     for (int64_t k = k0; k < k1; k += DEPTH) {
         const int depth = int(min(k1 - k, int64_t(DEPTH)));
         __syncthreads();
@@ -81,23 +92,22 @@ __device__ void skinny(const gg_args &p)
             y[yy][l] = yy < v.size_y && l < depth ? v.y[yy * v.y_y + (k + l) * v.y_l] : T(0);
         }
         __syncthreads();
-        const int first = kmajor ? lane : warp, step = kmajor ? 32 : WARPS;
-        for (int l0 = first; l0 < depth; l0 += 4 * step) {
-            T in[4][ROWS];
+        for (int turn = 0; turn < depth; turn += TURN * step) {
+            fetch(next, k + turn + TURN * step + first);
 #pragma unroll
-            for (int u = 0; u < 4; u++)
-#pragma unroll
-                for (int r = 0; r < ROWS; r++)
-                    in[u][r] = l0 + u * step < depth ? row[r][(k + l0 + u * step) * v.x_l] : T(0);
-#pragma unroll
-            for (int u = 0; u < 4; u++)
+            for (int u = 0; u < TURN; u++)
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
-                    const T value = y[c][l0 + u * step];
+                    const T value = y[c][turn + first + u * step];
 #pragma unroll
                     for (int r = 0; r < ROWS; r++)
-                        sum[r][c] += in[u][r] * value;
+                        sum[r][c] += now[u][r] * value;
                 }
+#pragma unroll
+            for (int u = 0; u < TURN; u++)
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+                    now[u][r] = next[u][r];
         }
     }
 
@@ -147,10 +157,9 @@ __device__ void skinny_sum(const gg_args &p)
 }
 
 extern "C" {
-__global__ void __launch_bounds__(THREADS, 2) skinny_s4(const __grid_constant__ gg_args p) { skinny<float, 4>(p); }
-__global__ void __launch_bounds__(THREADS, 1) skinny_s16(const __grid_constant__ gg_args p) { skinny<float, 16>(p); }
+__global__ void __launch_bounds__(THREADS, 3) skinny_s4(const __grid_constant__ gg_args p) { skinny<float, 4>(p); }
+__global__ void __launch_bounds__(THREADS, 2) skinny_s16(const __grid_constant__ gg_args p) { skinny<float, 16>(p); }
 __global__ void __launch_bounds__(THREADS, 2) skinny_d4(const __grid_constant__ gg_args p) { skinny<double, 4>(p); }
-__global__ void __launch_bounds__(THREADS, 1) skinny_d16(const __grid_constant__ gg_args p) { skinny<double, 16>(p); }
 __global__ void __launch_bounds__(THREADS) skinny_sum_s(const __grid_constant__ gg_args p) { skinny_sum<float>(p); }
 __global__ void __launch_bounds__(THREADS) skinny_sum_d(const __grid_constant__ gg_args p) { skinny_sum<double>(p); }
 }

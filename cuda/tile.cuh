@@ -19,9 +19,12 @@ __device__ inline int64_t gg_ceil_div(int64_t x, int64_t by)
     return (x + by - 1) / by;
 }
 
-/* The tile of C whose first element is (m0, n0), summed over k in [k0, k1), `steps` k steps; slot -1: all of it, else where the part goes. */
+/* The tile of C whose first element is (m0, n0), summed over k in [k0, k1), `steps` k steps; slot -1: all of it, else where the part goes.
+ * With p.move_back a tile at the lower or right edge is moved back until it is full (if C is large enough), so that its loads need no
+ * bounds (TMA has its own, and wants 16-byte coordinates); its results
+ * before (own_m, own_n) are its neighbours' and it does not store them. */
 struct gg_tile {
-    int64_t m0, n0, k0, k1;
+    int64_t m0, n0, own_m, own_n, k0, k1;
     int steps, slot;
 };
 
@@ -33,14 +36,25 @@ __device__ inline void gg_place(const gg_args &p, int64_t index, int tile_m, int
     const int64_t tiles_m = gg_ceil_div(p.m, tile_m), tiles_n = gg_ceil_div(p.n, tile_n);
     const int64_t band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n);
     const int64_t rows = min(GROUP, tiles_m - band * GROUP);
-    t.m0 = (band * GROUP + in_band % rows) * tile_m;
-    t.n0 = in_band / rows * tile_n;
+    t.own_m = (band * GROUP + in_band % rows) * tile_m;
+    t.own_n = in_band / rows * tile_n;
+    t.m0 = p.move_back ? max(int64_t(0), min(t.own_m, p.m - tile_m)) : t.own_m;
+    t.n0 = p.move_back ? max(int64_t(0), min(t.own_n, p.n - tile_n)) : t.own_n;
 }
 
-/* Where block `block`'s run of the shared tiles' k steps begins: an equal share, moved to a tile's edge when closer than GG_SHORTEST_PART. */
+/* Where block `block`'s run of the shared tiles' k steps begins: an equal share, moved to a tile's edge when closer than GG_SHORTEST_PART.
+ * 64-bit division is slow enough to matter in gg_fixup, and hardly ever needed. */
 __device__ inline int64_t gg_run_start(int64_t shared_steps, int64_t steps, int block, int blocks)
 {
-    const int64_t at = shared_steps * block / blocks, in_tile = at % steps;
+    const int64_t product = shared_steps * block;
+    int64_t at, in_tile;
+    if (shared_steps * blocks < int64_t(1) << 32) {
+        at = unsigned(product) / unsigned(blocks);
+        in_tile = unsigned(at) % unsigned(steps);
+    } else {
+        at = product / blocks;
+        in_tile = at % steps;
+    }
     if (in_tile < GG_SHORTEST_PART)
         return at - in_tile;
     return steps - in_tile < GG_SHORTEST_PART ? at - in_tile + steps : at;
@@ -88,41 +102,43 @@ struct gg_work {
 template <typename T, int TILE_M, int TILE_N>
 struct gg_out {
     T *c;
-    int64_t ld, m, n;
+    int64_t ld, own_m, own_n, m, n;
     T alpha, beta;
     bool vec;
 
     __device__ gg_out(const gg_args &p, const gg_tile &t)
     {
         const bool whole = t.slot < 0;
+        own_m = t.own_m;
+        own_n = t.own_n;
         m = p.m;
         n = p.n;
         ld = whole ? p.ldc : TILE_M;
         c = whole ? static_cast<T *>(p.c) : static_cast<T *>(p.workspace) + int64_t(t.slot) * (TILE_M * TILE_N) - t.m0 - t.n0 * TILE_M;
         alpha = whole ? T(p.alpha) : T(1);
         beta = whole ? T(p.beta) : T(0);
-        vec = whole ? p.c_vec : true;
+        vec = whole ? p.c_vec && t.m0 % (16 / int(sizeof(T))) == 0 : true;
     }
 
-    /* C(i, j), if it exists. beta == 0 never reads it. */
+    /* C(i, j), if it exists and is this tile's. beta == 0 never reads it. */
     __device__ void put(int64_t i, int64_t j, T sum) const
     {
-        if (i >= m || j >= n)
+        if (i < own_m || i >= m || j < own_n || j >= n)
             return;
         T *at = c + i + j * ld;
         *at = beta == T(0) ? alpha * sum : alpha * sum + beta * *at;
     }
 
-    /* The 16 bytes of C(i…, j); i is a multiple of their number. */
+    /* The 16 bytes of C(i…, j); i is m0 plus a multiple of their number. */
     __device__ void put_vector(int64_t i, int64_t j, const T (&sum)[16 / sizeof(T)]) const
     {
         constexpr int N = 16 / sizeof(T);
-        if (!vec || i + N > m) {
+        if (!vec || i < own_m || i + N > m) {
             for (int e = 0; e < N; e++)
                 put(i + e, j, sum[e]);
             return;
         }
-        if (j >= n)
+        if (j < own_n || j >= n)
             return;
         struct alignas(16) vector {
             T v[N];

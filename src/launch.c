@@ -30,6 +30,7 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
                         struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
+    args->move_back = row->role != GG_TMA;
     args->shared_tiles = gg_shared_tiles(tiles, blocks);
     if (args->shared_tiles == 0)
         return start(dev, row, (double)tiles, stream, args);

@@ -25,7 +25,7 @@ const struct gg_kernel gg_kernels[] = {
 const int gg_kernel_count = sizeof gg_kernels / sizeof *gg_kernels;
 
 /* Seconds from the launch of a kernel to its first instruction and from its last to the next in the stream; of a second, dependent one. */
-static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 1.5e-6;
+static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 4e-6;
 
 /* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
@@ -33,11 +33,14 @@ static const double ALONE = 0.7;
 /* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. */
 static const double PACK = 3;
 
+/* Blocks that share tiles are at different k and find less of their operands in L2. */
+static const double SHARING = 1.05;
+
 /* Parts of tiles are written and read once, mostly within L2. */
 static const double L2_OVER_MEMORY = 1.3;
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches. */
-static const double SKINNY = 0.8;
+static const double SKINNY = 0.6;
 
 static double at_least(double x, double low)
 {
@@ -57,13 +60,13 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
-/* Pieces of k for a GG_SKINNY row: enough blocks to fill the GPU, none shorter than tile_k. */
+/* Pieces of k for a GG_SKINNY row: as many blocks as run at one time, none shorter than tile_k. */
 static int pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const bool b_large = p->n > row->tile_n;
     const int64_t x = b_large ? p->n : p->m;
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor));
-    const int64_t wanted = gg_ceil_div((int64_t)arch->sms * row->per_sm, blocks), most = gg_ceil_div(p->k, row->tile_k);
+    const int64_t full = (int64_t)arch->sms * row->per_sm, wanted = full > blocks ? full / blocks : 1, most = gg_ceil_div(p->k, row->tile_k);
     return (int)(wanted < most ? wanted : most);
 }
 
@@ -72,7 +75,7 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = p->n > row->tile_n ? n : m;
     const double clocks = 2 * x * row->tile_n * k / ((double)row->rate * arch->sms) + row->start;
     const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
-    return LAUNCH + (splits > 1) * SECOND_LAUNCH + at_least(clocks / (arch->clock_mhz * 1e6), bytes / (SKINNY * arch->bandwidth));
+    return LAUNCH + (splits > 1) * SECOND_LAUNCH + 0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY * arch->bandwidth);
 }
 
 /* blocks: as in struct gg_choice. */
@@ -86,7 +89,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     double clocks, after = 0;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks);
-        clocks = whole * (tile_steps * step + row->start) + (double)shared * tile_steps / blocks * step + 2.0 * row->start;
+        clocks = whole * (tile_steps * step + row->start) + SHARING * (double)shared * tile_steps / blocks * step + 4.0 * row->start;
         after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
     } else {
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
