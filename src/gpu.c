@@ -29,7 +29,7 @@
     X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute)        \
     X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)           \
     X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyAsync) X(cuMemcpy2DAsync) \
-    X(cuStreamCreateWithPriority) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuEventCreate)  \
+    X(cuStreamCreateWithPriority) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(cuEventCreate)  \
     X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)               \
     X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
 #define OPTIONAL(X) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled)
@@ -193,10 +193,11 @@ static bool load_driver(void)
 
 /* ---- devices ------------------------------------------------------------------------------------------------------------------- */
 
-static int attribute(CUdevice device, CUdevice_attribute what)
+/* Clears *good when the driver does not tell. */
+static int attribute(CUdevice device, CUdevice_attribute what, bool *good)
 {
     int value = 0;
-    cu.cuDeviceGetAttribute(&value, what, device);
+    *good &= GG_CU(cuDeviceGetAttribute, &value, what, device);
     return value;
 }
 
@@ -220,23 +221,29 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
         free(state);
         return NULL;
     }
+    bool good = true;
     state->context = context;
     *dev = (struct gg_device){.ordinal = ordinal, .private_state = state};
-    cu.cuDeviceGetName(dev->name, sizeof dev->name, device);
+    good &= GG_CU(cuDeviceGetName, dev->name, sizeof dev->name, device);
     size_t memory = 0;
-    cu.cuDeviceTotalMem(&memory, device);
+    good &= GG_CU(cuDeviceTotalMem, &memory, device);
     dev->arch = (struct gg_arch){
-        .cc = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-              attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-        .sms = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-        .clock_mhz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000,
-        .smem_per_block = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-        .smem_per_sm = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-        .l2_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),
+        .cc = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &good) +
+              attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &good),
+        .sms = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &good),
+        .clock_mhz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &good) / 1000,
+        .smem_per_block = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &good),
+        .smem_per_sm = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &good),
+        .l2_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &good),
         .memory_bytes = (int64_t)memory,
-        .bandwidth = 2e3 * attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 8 *
-                     attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+        .bandwidth = 2e3 * attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &good) / 8 *
+                     attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &good),
     };
+    if (!good) {
+        free(dev);
+        free(state);
+        return NULL;
+    }
     g.devices[g.device_count++] = dev;
     return dev;
 }
@@ -410,7 +417,7 @@ bool gg_gpu_in_heap(const void *pointer)
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     struct gg_location where = {.place = GG_HOST, .ordinal = -1};
-    if (!pointer || !gg_gpu_loaded())
+    if (!pointer || !gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED)
         return where;
     if (!atomic_load(&g.have_driver)) { /* the program uses CUDA, we have not yet */
         pthread_mutex_lock(&g.lock);
@@ -452,14 +459,22 @@ struct gg_device *gg_gpu_device_of(const struct gg_location *where)
 
 /* ---- context, streams, events, memory ------------------------------------------------------------------------------------------- */
 
+/* Relaxed: an allocation of ours must not break a capture that this thread has going on a stream of its own. */
+static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
 bool gg_gpu_enter(struct gg_device *dev)
 {
-    return GG_CU(cuCtxPushCurrent, state_of(dev)->context);
+    if (!GG_CU(cuCtxPushCurrent, state_of(dev)->context))
+        return false;
+    capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
+    return true;
 }
 
 void gg_gpu_leave(void)
 {
     CUcontext ours;
+    (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
     cu.cuCtxPopCurrent(&ours);
 }
 
@@ -574,7 +589,8 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     while (gg_kernels[first].image != kernel->image)
         first++;
     if (!state->modules[first] && !GG_CU(cuModuleLoadData, &state->modules[first], kernel->image)) {
-        gg_warn("the kernels of %s do not load on this driver", kernel->name);
+        if (gg_gpu_state() == GG_GPU_READY)
+            gg_warn("the kernels of %s do not load on this driver", kernel->name);
         return NULL;
     }
     char name[96];

@@ -434,9 +434,11 @@ static bool prepare(struct job *job)
     struct gg_plan *plan = &job->plan;
     int64_t budget = gg_lane_allowance(lane), slot = gg_slot_bytes();
     bool planned = false;
-    while (slot && !(planned = gg_plan_make(plan, job->p, budget) && gg_lane_grow_arena(lane, plan->bytes)) && plan->bytes > 0) {
+    while (slot && !planned && gg_plan_make(plan, job->p, budget)) {
+        planned = gg_lane_grow_arena(lane, plan->bytes);
         budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
-        gg_plan_free(plan);
+        if (!planned)
+            gg_plan_free(plan);
     }
     if (!planned)
         return false;
