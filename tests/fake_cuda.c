@@ -364,6 +364,16 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
     return CUDA_SUCCESS;
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    CUstreamCaptureMode before = current;
+    ENTER(true);
+    current = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
     (void)flags;
