@@ -88,6 +88,8 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
 {
     if (lane->arena_bytes >= bytes)
         return true;
+    if (bytes > gg_lane_allowance(lane))
+        return false;
     gg_gpu_free(lane->arena);
     lane->arena = gg_gpu_alloc((size_t)bytes);
     pthread_mutex_lock(&g.lock);
