@@ -261,7 +261,7 @@ static void run(const struct operation *o)
         for (size_t i = 0; i < o->height; i++)
             memcpy(see(o->dst + i * o->dst_pitch, o->width, false, "copy to"), see(o->src + i * o->src_pitch, o->width, false, "copy from"),
                    o->width);
-    else if (o->kind == KERNEL && !strstr(o->name, "fixup")) { /* parts of tiles are never left to be added up here */
+    else if (o->kind == KERNEL && !strstr(o->name, "fixup") && !strstr(o->name, "_sum")) { /* a product is done whole: no parts are left to be added */
         bool product = !strstr(o->name, "scale");
         (strstr(o->name, "_d") ? multiply_d : multiply_s)(&o->args, product);
     }

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_kernels.sh LIB FUZZ T_VALUES}") values=$(realpath "$3")
 export GPUGEMM_MODE=gpu
-rows=$(sed -nE 's/^GG_KERNEL\(([a-z0-9_]+),.*/\1/p' "$(dirname "$0")/../cuda/kernels.def" | grep -vE '^gg_(scale|reduce)')
+rows=$(sed -nE 's/^GG_KERNEL\(([a-z0-9_]+),.*/\1/p' "$(dirname "$0")/../cuda/kernels.def" | grep -vE '^gg_|_sum')
 seed=100
 for row in $rows; do
     export GPUGEMM_KERNEL=$row
