@@ -7,7 +7,7 @@
  *
  * Copies are cp.async of 16 bytes where the contiguous index is m or n and alignment allows, else of one element, which is legal for every
  * address. A k-major operand is transposed on the way: a warp copies 32 contiguous bytes of each of several rows (whole sectors), and rows
- * of a stage are 4 elements longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0.
+ * of a stage are 16 bytes longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0.
  * That costs the producers one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass, and the
  * reason why TMA (16-byte rule, no transposition) is not used. Needs sm_80. */
 #ifndef GG_PIPELINE_CUH
@@ -133,7 +133,7 @@ __device__ inline void gg_copy(unsigned to, const void *from)
 /* One operand's part of a stage: TILE_K rows of TILE elements, PITCH apart. */
 template <typename T, int TILE_, int TILE_K>
 struct gg_panel {
-    static constexpr int TILE = TILE_, PITCH = TILE + 4, BYTES = TILE_K * PITCH * int(sizeof(T));
+    static constexpr int TILE = TILE_, PITCH = TILE + 16 / int(sizeof(T)), BYTES = TILE_K * PITCH * int(sizeof(T));
 
     /* Copies PIECE elements at a time: LINES lines of the matrix, LINE of its lines apart, and in each PER_LINE
      * pieces STEP elements apart. TO_LINE and TO_PIECE are the same steps in the panel. left_*: how much of the matrix lies ahead. */

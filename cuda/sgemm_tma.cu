@@ -1,10 +1,14 @@
-/* sgemm_tma — strict FP32 (FFMA only) for sm_90, for large C: tile 128×256, k step 16, 256 threads of 16×8 sums, 1 block an SM, persistent.
+/* sgemm_tma — strict FP32 (FFMA only) for sm_90, for large C: tile 128×256, k step 16, 256 threads of 8×16 sums, 1 block an SM, persistent.
  *
- * All 8 warps compute; one thread of them also starts the copies, two TMA loads a stage of 24 KB, several stages ahead, so that copying
- * costs 40 instructions of one warp in 4 × 2171. (A separate producer warp would leave ptxas too few registers to avoid bank conflicts,
- * see ffma.cuh.) TMA cannot transpose and wants 16-byte rows: launch.c has gg_pack lay out other operands first.
- * Registers ≤ 255, shared memory 5 stages of 24 KB. Limits: m, n, k < 2^31.
- * Issue slots allow 94.3 % of the FP32 peak, register banks as allocated 85 %. */
+ * All 8 warps compute. The warp that is last to leave a stage starts the two TMA copies that fill it again, 8 stages ahead: nobody ever
+ * waits for a stage to become free, and no warp has the copies for its duty (a scheduler runs one of its warps for thousands of clocks
+ * before the other; when the starved one was the copying one, all waited: 44 instead of 51 TF/s). A separate producer warp is no answer
+ * either: registers are given out for 12 warps then, and 168 are too few (ffma.cuh).
+ * TMA cannot transpose and wants 16-byte rows: launch.c has gg_pack lay out other operands first, 1 to 3 % of the time from n = 2048.
+ *
+ * Registers ≤ 255, shared memory 8 stages of 24 KB, the main loop is 2190 instructions. Limits: 128 <= k, and m, n, k < 2^31.
+ * Issue slots allow 94 % of the FP32 peak, register banks as ptxas allots them 87 %; it reaches 76–79 % (50.3–52.6 TF/s at n = 4096–8192
+ * on an H200), the rest is instruction cache misses at the loop's end, waiting for stages and the last tiles. */
 #include "ffma.cuh"
 #include "pipeline.cuh"
 
@@ -113,10 +117,10 @@ struct sgemm_tma {
     }
 };
 
-#ifndef SCRATCH
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+using tma128x256 = sgemm_tma<128, 256, 16, 8, 4, 2, 4>;
+static_assert(tma128x256::SHARED <= gg_shared_sgemm_tma_128x256, "kernels.def");
 extern "C" {
-__global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p) { sgemm_tma<128, 256, 16, 8, 4, 2, 4>::run(p); }
+__global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p) { tma128x256::run(p); }
 }
-#endif
 #endif

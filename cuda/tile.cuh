@@ -11,6 +11,12 @@
 
 #include "kernel.h"
 
+/* The rows' shared memory, for the kernels to check theirs against. */
+#define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                    \
+    enum { gg_shared_##name = smem };
+#include "kernels.def"
+#undef GG_KERNEL
+
 /* No part of a tile is shorter than this many k steps. It is also the deepest ring of stages: a kernel need look one tile ahead at most. */
 enum { GG_SHORTEST_PART = 8 };
 

@@ -34,7 +34,7 @@ static const double ALONE = 0.7;
 static const double PACK = 3;
 
 /* Blocks that share tiles are at different k and find less of their operands in L2. */
-static const double SHARING = 1.05;
+static const double SHARING = 1.02;
 
 /* Parts of tiles are written and read once, mostly within L2. */
 static const double L2_OVER_MEMORY = 1.3;
