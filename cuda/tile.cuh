@@ -115,10 +115,10 @@ struct gg_out {
     __device__ gg_out(const gg_args &p, const gg_tile &t)
     {
         const bool whole = t.slot < 0;
-        own_m = t.own_m;
-        own_n = t.own_n;
-        m = p.m;
-        n = p.n;
+        own_m = whole ? t.own_m : t.m0; /* a slot is written all over, so that gg_fixup reads nothing that nobody wrote */
+        own_n = whole ? t.own_n : t.n0;
+        m = whole ? p.m : t.m0 + TILE_M;
+        n = whole ? p.n : t.n0 + TILE_N;
         ld = whole ? p.ldc : TILE_M;
         c = whole ? static_cast<T *>(p.c) : static_cast<T *>(p.workspace) + int64_t(t.slot) * (TILE_M * TILE_N) - t.m0 - t.n0 * TILE_M;
         alpha = whole ? T(p.alpha) : T(1);

@@ -25,7 +25,7 @@ const struct gg_kernel gg_kernels[] = {
 const int gg_kernel_count = sizeof gg_kernels / sizeof *gg_kernels;
 
 /* Seconds from the launch of a kernel to its first instruction and from its last to the next in the stream; of a second, dependent one. */
-static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 4e-6;
+static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
 
 /* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
