@@ -56,7 +56,7 @@ static struct {
     struct CUstream_st legacy;
     bool legacy_started;
     CUresult sticky;
-    pid_t pid;
+    _Atomic pid_t pid;
     unsigned long fail_calls;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -210,7 +210,9 @@ CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
     ENTER(true);
     *total = memory_size();
+    pthread_mutex_lock(&f.lock);
     *free_bytes = *total - f.used;
+    pthread_mutex_unlock(&f.lock);
     return CUDA_SUCCESS;
 }
 
