@@ -16,8 +16,7 @@
 constexpr int CONSUMERS = 256;
 
 /* c += a b for one 16×8 fragment. Lane: rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
-template <int K>
-__device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const double (&b)[K / 4])
+template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const double (&b)[K / 4])
 {
 #if __CUDA_ARCH__ >= 900
     if constexpr (K == 4)
@@ -32,8 +31,7 @@ __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const doubl
         asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
             "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
             : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
-              "d"(b[2]), "d"(b[3]));
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 #else
 #pragma unroll
     for (int k = 0; k < K / 4; k++)
@@ -45,13 +43,12 @@ __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const doubl
 #endif
 }
 
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K>
-struct dgemm {
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K> struct dgemm {
     static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), KS = TILE_K / SLICES, STEPS = KS / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
     static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0 && KS % MMA_K == 0 && STEPS % 2 == 0, "whole fragments");
     using stages = gg_stages<double, TILE_M, TILE_N, TILE_K, STAGES_>;
-    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES * TILE_M * TILE_N * 8 : 0;
+    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 8 : 0;
     static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
     static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs the producers' */
 
@@ -196,7 +193,6 @@ struct dgemm {
     }
 };
 
-#ifndef SCRATCH
 using d128x128 = dgemm<128, 128, 16, 5, 2, 4, 4>;
 using d128x64 = dgemm<128, 64, 16, 6, 4, 2, 4>;
 using d64x64 = dgemm<64, 64, 16, 5, 2, 2, 4>;
@@ -212,4 +208,3 @@ __global__ void __launch_bounds__(384, 1) dgemm_128x64(const __grid_constant__ g
 __global__ void __launch_bounds__(384, 1) dgemm_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
 __global__ void __launch_bounds__(384, 1) dgemm_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
 }
-#endif

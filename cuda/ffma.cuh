@@ -14,22 +14,19 @@
 #include "tile.cuh"
 
 /* Which of LANES (4 or 8) positions along its dimension a lane takes: 4 by bits 1 and 2, 8 by bits 0, 3 and 4. */
-template <int LANES>
-__device__ inline int gg_lane(int lane)
+template <int LANES> __device__ inline int gg_lane(int lane)
 {
     static_assert(LANES == 4 || LANES == 8, "a warp is 4×8 or 8×4 threads");
     return LANES == 4 ? lane / 2 % 4 : lane % 2 + lane / 8 * 2;
 }
 
-template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, bool PAIRED>
-struct gg_ffma {
+template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, bool PAIRED> struct gg_ffma {
     static constexpr int LANES_N = 32 / LANES_M;
     float sum[TM][TN];
     float fa[2][TM], fb[2][TN];
     double pair[TM][TN / 2];
 
-    template <int N>
-    static __device__ void load(float (&to)[N], unsigned from, int step)
+    template <int N> static __device__ void load(float (&to)[N], unsigned from, int step)
     {
 #pragma unroll
         for (int i = 0; i < N; i += 4)
@@ -94,8 +91,7 @@ struct gg_ffma {
     }
 
     /* Calls f(m, n, four sums of consecutive m) for all of them, relative to the thread's first. */
-    template <typename F>
-    __device__ void for_each(F f) const
+    template <typename F> __device__ void for_each(F f) const
     {
 #pragma unroll
         for (int j = 0; j < TN; j++)

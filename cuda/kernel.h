@@ -33,14 +33,14 @@ struct gg_args {
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
     double alpha, beta;
-    int64_t shared_tiles; /* the last so many tiles of C are cut along k among all blocks, see tile.cuh; 0: none */
+    int64_t shared_tiles;           /* the last so many tiles of C are cut along k among all blocks, see tile.cuh; 0: none */
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
     int32_t blocks;                 /* likewise its grid */
     int32_t each;                   /* likewise how many elements of a tile a block of gg_fixup adds up: 64 or 1024 */
     int32_t splits;                 /* skinny only: pieces k is cut in, each of whose sums go to workspace; 1: it is not */
-    uint8_t a_kmajor, b_kmajor; /* as in struct gg_gemm */
-    uint8_t move_back;           /* tiles at the edges, see tile.cuh */
-    uint8_t a_vec, b_vec, c_vec; /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
+    uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
+    uint8_t move_back;              /* tiles at the edges, see tile.cuh */
+    uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
 };
 
 #endif

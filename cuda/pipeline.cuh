@@ -8,8 +8,9 @@
  * Copies are cp.async of 16 bytes where the contiguous index is m or n and alignment allows, else of one element, which is legal for every
  * address. A k-major operand is transposed on the way: a warp copies 32 contiguous bytes of each of several rows (whole sectors), and rows
  * of a stage are 16 bytes longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0.
- * That costs the producers one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass, and the
- * reason why TMA (16-byte rule, no transposition) is not used. Needs sm_80. */
+ * That costs the producers one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass at small n.
+ * Schedulers prefer the consumers to the producers (a ready producer waits 38 clocks for its turn), so a stage is best deep: few turns.
+ * sgemm_tma.cu takes only what it uses of the ring. Needs sm_80. */
 #ifndef GG_PIPELINE_CUH
 #define GG_PIPELINE_CUH
 
@@ -17,14 +18,10 @@
 
 enum { GG_PRODUCERS = 128 };
 
-__device__ inline unsigned gg_shared(const void *at)
-{
-    return unsigned(__cvta_generic_to_shared(at));
-}
+__device__ inline unsigned gg_shared(const void *at) { return unsigned(__cvta_generic_to_shared(at)); }
 
 /* A ring position: stage number and the parity of its current round. */
-template <int STAGES>
-struct gg_ring {
+template <int STAGES> struct gg_ring {
     unsigned full, empty; /* shared addresses of the barriers of stage 0; 8 bytes each */
     int stage = 0;
     unsigned parity = 0;
@@ -70,20 +67,19 @@ struct gg_ring {
 
     __device__ void wait_full() const
     {
-        while (!passed(full + 8 * stage, parity)) {}
+        while (!passed(full + 8 * stage, parity)) {
+        }
     }
 
     /* The first round finds every stage empty: waiting for the parity before the first passes at once. */
     __device__ void wait_empty() const
     {
-        while (!passed(empty + 8 * stage, parity ^ 1)) {}
+        while (!passed(empty + 8 * stage, parity ^ 1)) {
+        }
     }
 
     /* Producers: this thread's copies so far fill the stage. */
-    __device__ void arrive_full() const
-    {
-        asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(full + 8 * stage) : "memory");
-    }
+    __device__ void arrive_full() const { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(full + 8 * stage) : "memory"); }
 
 #if __CUDA_ARCH__ >= 900
     /* TMA: the stage is full when these bytes have arrived. */
@@ -95,8 +91,8 @@ struct gg_ring {
     /* Starts the copy of the map's box at (x, k) to shared address `to`. */
     __device__ void copy_box(int stage, unsigned to, const gg_tensor_map *map, int x, int k) const
     {
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
-                     "l"(map), "r"(x), "r"(k), "r"(full + 8 * stage)
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(map),
+                     "r"(x), "r"(k), "r"(full + 8 * stage)
                      : "memory");
     }
 #endif
@@ -112,8 +108,7 @@ struct gg_ring {
 };
 
 /* Copies BYTES, of which only the first `present` are read; the rest becomes 0. With none present `from` may be anything. */
-template <int BYTES>
-__device__ inline void gg_copy(unsigned to, const void *from, int present)
+template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *from, int present)
 {
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present) : "memory");
@@ -121,8 +116,7 @@ __device__ inline void gg_copy(unsigned to, const void *from, int present)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(present) : "memory");
 }
 
-template <int BYTES>
-__device__ inline void gg_copy(unsigned to, const void *from)
+template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *from)
 {
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -131,8 +125,7 @@ __device__ inline void gg_copy(unsigned to, const void *from)
 }
 
 /* One operand's part of a stage: TILE_K rows of TILE elements, PITCH apart. */
-template <typename T, int TILE_, int TILE_K>
-struct gg_panel {
+template <typename T, int TILE_, int TILE_K> struct gg_panel {
     static constexpr int TILE = TILE_, PITCH = TILE + 16 / int(sizeof(T)), BYTES = TILE_K * PITCH * int(sizeof(T));
 
     /* Copies PIECE elements at a time: LINES lines of the matrix, LINE of its lines apart, and in each PER_LINE
@@ -169,26 +162,24 @@ struct gg_panel {
             constexpr int DK = 8, DX = GG_PRODUCERS / DK;
             static_assert(TILE % DX == 0 && TILE_K % DK == 0, "whole pieces");
             const int x = t / DK, k = t % DK;
-            copy_lines<1, TILE / DX, DX, DX, TILE_K / DK, DK, DK * PITCH>(to + (k * PITCH + x) * SIZE, from + x * ld + k, ld, whole,
-                                                                      left_x - x, left_k - k);
+            copy_lines<1, TILE / DX, DX, DX, TILE_K / DK, DK, DK * PITCH>(to + (k * PITCH + x) * SIZE, from + x * ld + k, ld, whole, left_x - x,
+                                                                          left_k - k);
         } else if (vec) {
             constexpr int V = 16 / SIZE, ROW = TILE / V, DK = GG_PRODUCERS / ROW;
             static_assert(ROW <= GG_PRODUCERS && TILE_K % DK == 0, "whole rows");
             const int x = t % ROW * V, k = t / ROW;
-            copy_lines<V, TILE_K / DK, DK, DK * PITCH, 1, 0, 0>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole, left_k - k,
-                                                            left_x - x);
+            copy_lines<V, TILE_K / DK, DK, DK * PITCH, 1, 0, 0>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole, left_k - k, left_x - x);
         } else {
             constexpr int DX = TILE < GG_PRODUCERS ? TILE : GG_PRODUCERS, DK = GG_PRODUCERS / DX;
             const int x = t % DX, k = t / DX;
-            copy_lines<1, TILE_K / DK, DK, DK * PITCH, TILE / DX, DX, DX>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole,
-                                                                      left_k - k, left_x - x);
+            copy_lines<1, TILE_K / DK, DK, DK * PITCH, TILE / DX, DX, DX>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole, left_k - k,
+                                                                          left_x - x);
         }
     }
 };
 
 /* The two panels of a stage and the ring they lie in, as byte offsets from the start of dynamic shared memory. */
-template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_>
-struct gg_stages {
+template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_> struct gg_stages {
     static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, TILE_K = TILE_K_, STAGES = STAGES_;
     using panel_a = gg_panel<T, TILE_M, TILE_K>;
     using panel_b = gg_panel<T, TILE_N, TILE_K>;
@@ -226,16 +217,14 @@ struct gg_stages {
 };
 
 /* Moves registers from the producer warpgroup to the consumers (sm_90): the whole of one branch of the role switch each. */
-template <int REGISTERS>
-__device__ inline void gg_give_registers()
+template <int REGISTERS> __device__ inline void gg_give_registers()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 #endif
 }
 
-template <int REGISTERS>
-__device__ inline void gg_take_registers()
+template <int REGISTERS> __device__ inline void gg_take_registers()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));

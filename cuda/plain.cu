@@ -13,8 +13,7 @@
 constexpr int THREADS = 256;
 
 /* Calls f(i, j) for every element of an m×n matrix. Consecutive threads take consecutive rows, which are contiguous. */
-template <typename F>
-__device__ void for_each_element(const gg_args &p, F f)
+template <typename F> __device__ void for_each_element(const gg_args &p, F f)
 {
     const int64_t blocks_m = (p.m + THREADS - 1) / THREADS;
     for (int64_t block = blockIdx.x; block < blocks_m * p.n; block += gridDim.x) {
@@ -24,8 +23,7 @@ __device__ void for_each_element(const gg_args &p, F f)
     }
 }
 
-template <typename T>
-__device__ void plain(const gg_args &p)
+template <typename T> __device__ void plain(const gg_args &p)
 {
     const T *a = static_cast<const T *>(p.a), *b = static_cast<const T *>(p.b);
     T *c = static_cast<T *>(p.c);
@@ -41,8 +39,7 @@ __device__ void plain(const gg_args &p)
     });
 }
 
-template <typename T>
-__device__ void scale(const gg_args &p)
+template <typename T> __device__ void scale(const gg_args &p)
 {
     T *c = static_cast<T *>(p.c);
     const T beta = T(p.beta);
@@ -54,8 +51,7 @@ __device__ void scale(const gg_args &p)
 
 /* N consecutive elements of a tile's column, the sum of parts [begin, end). Part 0 is in the second slot of the block before the first that
  * starts inside the tile, part q > 0 in the first slot of the q-th of those; `slots` is the former block's first. */
-template <typename T, int N>
-__device__ void add_parts(T (&sum)[N], const T *slots, int64_t size, int begin, int end)
+template <typename T, int N> __device__ void add_parts(T (&sum)[N], const T *slots, int64_t size, int begin, int end)
 {
     struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) elements {
         T v[N];
@@ -70,8 +66,7 @@ __device__ void add_parts(T (&sum)[N], const T *slots, int64_t size, int begin, 
     }
 }
 
-template <typename T, int N>
-__device__ void finish(const gg_args &p, const gg_tile &tile, int element, const T (&sum)[N])
+template <typename T, int N> __device__ void finish(const gg_args &p, const gg_tile &tile, int element, const T (&sum)[N])
 {
     const T alpha = T(p.alpha), beta = T(p.beta);
     for (int e = 0; e < N; e++) {
@@ -84,8 +79,7 @@ __device__ void finish(const gg_args &p, const gg_tile &tile, int element, const
 
 /* Block (t, y): p.each elements of shared tile t, if it was cut: 4 a thread, or one a thread of the first p.each, when the parts are many
  * and dealt out to groups of threads in consecutive shares, which are then added in order. */
-template <typename T>
-__device__ void fixup(const gg_args &p)
+template <typename T> __device__ void fixup(const gg_args &p)
 {
     const int64_t steps = gg_ceil_div(p.k, p.tile_k), shared_steps = p.shared_tiles * steps, start = blockIdx.x * steps;
     int first = int(start * p.blocks / shared_steps), last; /* the blocks that start inside the tile */
@@ -121,8 +115,7 @@ __device__ void fixup(const gg_args &p)
     finish(p, tile, element, sum);
 }
 
-template <typename T>
-__device__ void pack(const gg_args &p)
+template <typename T> __device__ void pack(const gg_args &p)
 {
     constexpr int TILE = 32, ROWS = THREADS / TILE;
     __shared__ T tile[TILE][TILE + 1];

@@ -16,14 +16,13 @@
 
 constexpr int CONSUMERS = 256;
 
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int LANES_M>
-struct sgemm {
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int LANES_M> struct sgemm {
     static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N), KS = TILE_K / SLICES;
     static_assert(TM % 4 == 0 && TN % 4 == 0 && KS % 2 == 0, "fragments are 16-byte pieces, k alternates between two sets");
     static_assert(TILE_M == TM * LANES_M * WARPS_M && TILE_N == TN * LANES_N * WARPS_N, "threads cover the tile");
     using stages = gg_stages<float, TILE_M, TILE_N, TILE_K, STAGES_>;
-    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES * TILE_M * TILE_N * 4 : 0;
+    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 4 : 0;
     static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
 
     gg_ffma<TM, TN, LANES_M, stages::panel_a::PITCH, stages::panel_b::PITCH, true> ffma;
@@ -82,7 +81,7 @@ struct sgemm {
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
         const gg_out<float, TILE_M, TILE_N> out(p, tile);
         float *partial = reinterpret_cast<float *>(shared);
-        ffma.for_each([&](int i, int j, const float (&v)[4]) {
+        ffma.for_each([&](int i, int j, const float(&v)[4]) {
             if constexpr (SLICES == 1)
                 out.put_vector(tile.m0 + m + i, tile.n0 + n + j, v);
             else
@@ -121,7 +120,6 @@ struct sgemm {
     }
 };
 
-#ifndef SCRATCH
 using s128x128 = sgemm<128, 128, 16, 5, 2, 4, 8>;
 using s128x64 = sgemm<128, 64, 32, 4, 2, 2, 8>;
 using s64x64 = sgemm<64, 64, 64, 4, 1, 2, 8>;
@@ -138,4 +136,3 @@ __global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg
 __global__ void __launch_bounds__(384, 1) sgemm_64x64x48(const __grid_constant__ gg_args p) { s64x64x48::run(p); }
 __global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { s32x64::run(p); }
 }
-#endif

@@ -12,8 +12,7 @@
 #include "ffma.cuh"
 #include "pipeline.cuh"
 
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M>
-struct sgemm_tma {
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M> struct sgemm_tma {
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4;
@@ -100,7 +99,7 @@ struct sgemm_tma {
             int mm = m, nn = n;
             asm("" : "+r"(mm), "+r"(nn)); /* opaque: keeps what depends on them out of registers of the main loop */
             const gg_out<float, TILE_M, TILE_N> out(p, tile);
-            ffma.for_each([&](int i, int j, const float (&v)[4]) { out.put_vector(tile.m0 + mm + i, tile.n0 + nn + j, v); });
+            ffma.for_each([&](int i, int j, const float(&v)[4]) { out.put_vector(tile.m0 + mm + i, tile.n0 + nn + j, v); });
         }
     }
 

@@ -13,12 +13,11 @@
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, ROWS = 4;
 
-template <typename T>
-struct skinny_view {
+template <typename T> struct skinny_view {
     const T *x, *y;
     int64_t size_x, x_x, x_l, y_y, y_l; /* rows of X; strides of X by x and by k, of Y by y and by k */
     int size_y;
-    bool swapped;                       /* X is B: C(i, j) is (y, x) */
+    bool swapped; /* X is B: C(i, j) is (y, x) */
 
     __device__ skinny_view(const gg_args &p, int columns)
     {
@@ -52,8 +51,7 @@ struct skinny_view {
     }
 };
 
-template <typename T, int COLUMNS>
-__device__ void skinny(const gg_args &p)
+template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
 {
     constexpr int TURN = 4; /* k at a time */
     constexpr int DEPTH = 512;
@@ -141,8 +139,7 @@ __device__ void skinny(const gg_args &p)
 }
 
 /* p.tile_n: COLUMNS of the kernel before. */
-template <typename T>
-__device__ void skinny_sum(const gg_args &p)
+template <typename T> __device__ void skinny_sum(const gg_args &p)
 {
     const skinny_view<T> v(p, p.tile_n);
     const int64_t size = v.size_x * v.size_y;

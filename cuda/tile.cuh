@@ -12,7 +12,7 @@
 #include "kernel.h"
 
 /* The rows' shared memory, for the kernels to check theirs against. */
-#define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                    \
+#define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                                \
     enum { gg_shared_##name = smem };
 #include "kernels.def"
 #undef GG_KERNEL
@@ -20,10 +20,7 @@
 /* No part of a tile is shorter than this many k steps. It is also the deepest ring of stages: a kernel need look one tile ahead at most. */
 enum { GG_SHORTEST_PART = 8 };
 
-__device__ inline int64_t gg_ceil_div(int64_t x, int64_t by)
-{
-    return (x + by - 1) / by;
-}
+__device__ inline int64_t gg_ceil_div(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 /* The tile of C whose first element is (m0, n0), summed over k in [k0, k1), `steps` k steps; slot -1: all of it, else where the part goes.
  * With p.move_back a tile at the lower or right edge is moved back until it is full (if C is large enough), so that its loads need no
@@ -67,8 +64,7 @@ __device__ inline int64_t gg_run_start(int64_t shared_steps, int64_t steps, int 
 }
 
 /* A block's work, one tile or part of one after another. */
-template <int TILE_M, int TILE_N, int TILE_K>
-struct gg_work {
+template <int TILE_M, int TILE_N, int TILE_K> struct gg_work {
     int64_t index, whole, at, end; /* next whole tile, their number; next shared step, the end of this block's run */
 
     __device__ gg_work(const gg_args &p)
@@ -105,8 +101,7 @@ struct gg_work {
 };
 
 /* Where the results of a tile go: C itself, or a slot of partial sums. */
-template <typename T, int TILE_M, int TILE_N>
-struct gg_out {
+template <typename T, int TILE_M, int TILE_N> struct gg_out {
     T *c;
     int64_t ld, own_m, own_n, m, n;
     T alpha, beta;

@@ -16,16 +16,15 @@
 constexpr int THREADS = 256, TILE_K = 8;
 
 /* One operand's share of a tile step: which elements a thread carries, and where from. */
-template <typename T, int TILE>
-struct operand {
+template <typename T, int TILE> struct operand {
     static constexpr int COUNT = TILE * TILE_K / THREADS, PITCH = TILE + 16 / int(sizeof(T));
     static_assert(TILE * TILE_K % THREADS == 0 && THREADS % TILE == 0, "whole shares");
 
     const T *from;          /* element (x, l) of this thread's first share */
     int64_t step_e, step_k; /* pointer step from element to element of the share, and from tile step to tile step */
     int l, dl, dx;
-    int left_x;             /* element e is inside the matrix when e dx < left_x (and its k is) */
-    int at;                 /* where element 0 goes in a buffer; element e goes e (dl PITCH + dx) further */
+    int left_x; /* element e is inside the matrix when e dx < left_x (and its k is) */
+    int at;     /* where element 0 goes in a buffer; element e goes e (dl PITCH + dx) further */
     T share[COUNT];
 
     __device__ operand(const void *base, int64_t ld, bool kmajor, int64_t x0, int64_t size_x, int64_t k0)
@@ -62,8 +61,7 @@ struct operand {
 };
 
 /* N values, 16 bytes at a time, the 16-byte pieces 16 threads apart: neighbouring threads read neighbouring pieces. */
-template <typename T, int N>
-__device__ void load_fragment(T (&to)[N], const T *from)
+template <typename T, int N> __device__ void load_fragment(T (&to)[N], const T *from)
 {
     constexpr int V = 16 / sizeof(T);
     struct alignas(16) vector {
@@ -78,8 +76,7 @@ __device__ void load_fragment(T (&to)[N], const T *from)
     }
 }
 
-template <typename T, int TM, int TN>
-__device__ void tiled(const gg_args &p)
+template <typename T, int TM, int TN> __device__ void tiled(const gg_args &p)
 {
     constexpr int TILE_M = 16 * TM, TILE_N = 16 * TN, V = 16 / sizeof(T);
     static_assert(TM % V == 0 && TN % V == 0, "fragments are whole 16-byte pieces");

@@ -35,7 +35,8 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits;     /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole */
+    int splits; /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole
+                 */
     double seconds; /* predicted time on the device, launch included */
 };
 
@@ -45,10 +46,7 @@ enum { GG_PACK_MIB = 512 };
 /* No part of a shared tile is shorter than this many k steps (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
 
-static inline int64_t gg_ceil_div(int64_t x, int64_t by)
-{
-    return (x + by - 1) / by;
-}
+static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
 {
@@ -62,10 +60,7 @@ static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 }
 
 /* Rows of its large operand that a block of skinny.cu takes, by whether their k is contiguous. */
-static inline int gg_skinny_rows(bool kmajor)
-{
-    return kmajor ? 32 : 128;
-}
+static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
 
 /* A row of role GG_TMA cannot read this operand where it is: k is contiguous, or rows are not multiples of 16 bytes. */
 static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld, bool kmajor)

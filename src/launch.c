@@ -66,8 +66,7 @@ struct packing {
     void *memory;
 };
 
-static bool plan_packing(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
-                         struct packing *plan)
+static bool plan_packing(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct packing *plan)
 {
     const struct gg_kernel *row = choice->kernel;
     const size_t parts = part_bytes(row, p, choice->splits);
@@ -89,8 +88,8 @@ static bool plan_packing(struct gg_device *dev, const struct gg_choice *choice, 
 }
 
 /* One product a pass over k; from the second on, C is added to. */
-static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
-                       const struct packing *plan, struct gg_args *args)
+static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct packing *plan,
+                       struct gg_args *args)
 {
     const struct gg_kernel *row = choice->kernel;
     const int64_t size = (int64_t)gg_size(p->type);
@@ -113,8 +112,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     return true;
 }
 
-static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
-                          struct gg_args *args)
+static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
 {
     const struct gg_kernel *row = choice->kernel;
     const bool b_large = p->n > row->tile_n;
@@ -134,9 +132,22 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
 {
     const struct gg_kernel *row = choice->kernel;
-    struct gg_args args = {.a = p->a, .b = p->b, .c = p->c, .m = p->m, .n = p->n, .k = p->k, .lda = p->lda, .ldb = p->ldb,
-                           .ldc = p->ldc, .alpha = p->alpha, .beta = p->beta, .a_kmajor = p->a_kmajor, .b_kmajor = p->b_kmajor, .a_vec = !gg_must_pack(p->type, p->a, p->lda, false),
-                           .b_vec = !gg_must_pack(p->type, p->b, p->ldb, false), .c_vec = !gg_must_pack(p->type, p->c, p->ldc, false)};
+    struct gg_args args = {.a = p->a,
+                           .b = p->b,
+                           .c = p->c,
+                           .m = p->m,
+                           .n = p->n,
+                           .k = p->k,
+                           .lda = p->lda,
+                           .ldb = p->ldb,
+                           .ldc = p->ldc,
+                           .alpha = p->alpha,
+                           .beta = p->beta,
+                           .a_kmajor = p->a_kmajor,
+                           .b_kmajor = p->b_kmajor,
+                           .a_vec = !gg_must_pack(p->type, p->a, p->lda, false),
+                           .b_vec = !gg_must_pack(p->type, p->b, p->ldb, false),
+                           .c_vec = !gg_must_pack(p->type, p->c, p->ldc, false)};
 
     if (p->m == 0 || p->n == 0)
         return true;

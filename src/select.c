@@ -17,7 +17,7 @@
 #endif
 
 const struct gg_kernel gg_kernels[] = {
-#define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)              \
+#define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                                \
     {#name, IMAGE(file), type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start, 1},
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
@@ -42,10 +42,7 @@ static const double L2_OVER_MEMORY = 1.3;
 /* Share of the memory bandwidth that a GG_SKINNY row reaches. */
 static const double SKINNY = 0.6;
 
-static double at_least(double x, double low)
-{
-    return x > low ? x : low;
-}
+static double at_least(double x, double low) { return x > low ? x : low; }
 
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
