@@ -48,6 +48,9 @@ function(gpugemm_gencode result)
   list(JOIN kept " " kept)
   message(STATUS "gpugemm: kernels for compute capability ${kept}, and PTX for ${last}")
   set(${result} ${flags} -gencode=arch=compute_${last},code=compute_${last} PARENT_SCOPE)
+  if(NOT kept MATCHES "90a") # then select.c must not choose what needs it
+    target_compile_definitions(gpugemm_flags INTERFACE GG_WITHOUT_SM90A)
+  endif()
 endfunction()
 
 # Assembly sources for the library, one a kernel file.

@@ -25,12 +25,13 @@
 /* ---- the driver's functions ------------------------------------------------------------------------------------------------ */
 
 /* Needed ones first; a driver without one of them is too old. cuda.h maps some names to their newest version: X expands its argument. */
-#define NEEDED(X)                                                                                                      \
-    X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute)        \
-    X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)           \
-    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyAsync) X(cuMemcpy2DAsync) \
-    X(cuStreamCreateWithPriority) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(cuEventCreate)  \
-    X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)               \
+#define NEEDED(X)                                                                                                       \
+    X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute)         \
+    X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)            \
+    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost)                    \
+    X(cuMemcpyAsync) X(cuMemcpy2DAsync) X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(cuStreamSynchronize)         \
+    X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(cuEventCreate)                   \
+    X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)                \
     X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
 #define OPTIONAL(X) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled)
 
@@ -65,7 +66,7 @@ enum { WORKSPACES = 128, MAX_KERNELS = 96 };
 struct gg_device_state {
     CUcontext context;
     CUmodule modules[MAX_KERNELS];              /* by row; rows of one image share it */
-    _Atomic(CUfunction) functions[MAX_KERNELS][4];
+    _Atomic(CUfunction) functions[MAX_KERNELS];
     struct workspace workspaces[WORKSPACES];
     uint64_t clock;
 };
@@ -534,6 +535,11 @@ void gg_gpu_free(void *pointer)
         (void)GG_CU(cuMemFree, (CUdeviceptr)pointer);
 }
 
+bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream)
+{
+    return GG_CU(cuMemsetD8Async, (CUdeviceptr)pointer, 0, bytes, stream);
+}
+
 size_t gg_gpu_free_memory(void)
 {
     size_t free_bytes = 0, total = 0;
@@ -582,7 +588,7 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
 /* ---- launching ------------------------------------------------------------------------------------------------------------------ */
 
 /* Under g.lock. */
-static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, int entry)
+static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel)
 {
     struct gg_device_state *state = state_of(dev);
     int row = (int)(kernel - gg_kernels), first = 0;
@@ -593,32 +599,28 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
             gg_warn("the kernels of %s do not load on this driver", kernel->name);
         return NULL;
     }
-    char name[96];
-    static const char *const suffixes[] = {"_nn", "_nt", "_tn", "_tt"};
-    snprintf(name, sizeof name, "%s%s", kernel->name, kernel->entries == 1 ? "" : suffixes[entry]);
     CUfunction function;
-    if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], name))
+    if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], kernel->name))
         return NULL;
     if (kernel->smem > 48 * 1024 &&
         !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->smem))
         return NULL;
-    atomic_store_explicit(&state->functions[row][entry], function, memory_order_release);
+    atomic_store_explicit(&state->functions[row], function, memory_order_release);
     return function;
 }
 
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, int entry, struct gg_dim grid, unsigned threads,
-                   unsigned smem, unsigned cluster, gg_stream stream, const void *args, size_t args_size)
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, unsigned threads, unsigned smem,
+                   unsigned cluster, gg_stream stream, const void *args)
 {
-    CUfunction function = atomic_load_explicit(&state_of(dev)->functions[kernel - gg_kernels][entry], memory_order_acquire);
+    CUfunction function = atomic_load_explicit(&state_of(dev)->functions[kernel - gg_kernels], memory_order_acquire);
     if (!function) {
         pthread_mutex_lock(&g.lock);
-        function = load_function(dev, kernel, entry);
+        function = load_function(dev, kernel);
         pthread_mutex_unlock(&g.lock);
         if (!function)
             return false;
     }
     void *parameters[] = {(void *)args};
-    (void)args_size;
     if (cluster <= 1)
         return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, threads, 1, 1, smem, stream, parameters, NULL);
     CUlaunchAttribute shape = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {cluster, 1, 1}};

@@ -84,6 +84,7 @@ int gg_gpu_event_done(gg_event event); /* 1 yes, 0 not yet, -1 the GPU failed */
 
 void *gg_gpu_alloc(size_t bytes); /* device memory; NULL: none to be had */
 void gg_gpu_free(void *pointer);
+bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream); /* zeros */
 size_t gg_gpu_free_memory(void);
 void *gg_gpu_pinned_alloc(size_t bytes); /* host memory, page-locked for every device */
 void gg_gpu_pinned_free(void *pointer);
@@ -111,10 +112,10 @@ struct gg_dim {
     unsigned x, y, z;
 };
 
-/* Enqueues one __global__ of `kernel`: entry 0 … row->entries-1 (see kernels.h for its name). args is a struct gg_args. cluster: thread blocks per
- * cluster in x, 1 for none. Loads the row's fat binary and raises its shared-memory limit at first use. */
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, int entry, struct gg_dim grid, unsigned threads,
-                   unsigned smem, unsigned cluster, gg_stream stream, const void *args, size_t args_size);
+/* Enqueues the __global__ of the row's name. args is a struct gg_args. cluster: thread blocks per cluster in x, 1 for none. Loads the row's fat
+ * binary and raises its shared-memory limit at first use. */
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, unsigned threads, unsigned smem,
+                   unsigned cluster, gg_stream stream, const void *args);
 
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
  * a copy; swizzle in bytes: 0, 32, 64 or 128. False where TMA refuses (base or ld not a multiple of 16 bytes, no such GPU). */

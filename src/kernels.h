@@ -21,7 +21,7 @@ enum gg_role {
 /* A row of cuda/kernels.def. Its columns are explained there. */
 struct gg_kernel {
     const char *name;
-    const void *image; /* the embedded fat binary of its .cu file; NULL in a build without CUDA */
+    const void *image; /* the embedded fat binary of its .cu file */
     enum gg_type type;
     enum gg_role role;
     int cc_min, cc_max;
@@ -29,7 +29,6 @@ struct gg_kernel {
     int threads;
     int smem; /* bytes of dynamic shared memory */
     int per_sm, rate, start;
-    int entries; /* always 1: entry point `name` */
 };
 
 /* What select.c decided for one problem on one GPU. */

@@ -92,6 +92,11 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
         return false;
     gg_gpu_free(lane->arena);
     lane->arena = gg_gpu_alloc((size_t)bytes);
+    /* Lines are longer than what is copied into them, and kernels read them in whole vectors: so their ends get a value, once. */
+    if (lane->arena && !(gg_gpu_clear(lane->arena, (size_t)bytes, lane->up) && gg_gpu_stream_sync(lane->up))) {
+        gg_gpu_free(lane->arena);
+        lane->arena = NULL;
+    }
     pthread_mutex_lock(&g.lock);
     g.arena_bytes -= lane->arena_bytes;
     lane->arena_bytes = lane->arena ? bytes : 0;

@@ -6,19 +6,13 @@
 
 #include "kernels.h"
 
-#define IMAGE(file) gg_image_##file
-#ifdef GG_WITHOUT_CUDA
-#undef IMAGE
-#define IMAGE(file) NULL
-#else
 #define GG_KERNEL(name, file, ...) extern const unsigned char gg_image_##file[];
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
-#endif
 
 const struct gg_kernel gg_kernels[] = {
 #define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                                \
-    {#name, IMAGE(file), type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start, 1},
+    {#name, gg_image_##file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start},
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
 };

@@ -441,6 +441,18 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream)
                                    .src_pitch = c->srcPitch, .width = c->WidthInBytes, .height = c->Height}, stream);
 }
 
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUstream stream)
+{
+    ENTER(true);
+    void *bytes_of_it = malloc(bytes);
+    if (!bytes_of_it)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memset(bytes_of_it, value, bytes);
+    CUresult result = copy(&(struct operation){.kind = COPY, .dst = (char *)dst, .src = bytes_of_it, .width = bytes, .height = 1}, stream);
+    free(bytes_of_it); /* a copy from pageable memory is made before the call returns */
+    return result;
+}
+
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes) { return cuMemcpyAsync(dst, (CUdeviceptr)src, bytes, NULL); }
 CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes) { return cuMemcpyAsync((CUdeviceptr)dst, src, bytes, NULL); }
 
