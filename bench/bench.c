@@ -302,14 +302,26 @@ static void flush_l2(void)
         cuMemsetD32Async(buffer, value++, FLUSH / 4, stream);
 }
 
-/* Fills times[contestant][round]; contestants that are not `able` are passed over. */
+/* Fills times[contestant][round]; contestants that are not `able` are passed over. On the device they take turns. On the host each makes its calls
+ * in a row, OpenBLAS last: its threads spin for more than 0.1 s after a call, at the cost of whoever copies with threads of its own next. */
 static void time_rounds(const struct contestant *contestants, int count, const bool *able, const struct problem *p, bool device,
                         int rounds, double times[][MAX_ROUNDS])
 {
     static handle events[MAX_CONTESTANTS][MAX_ROUNDS][2];
+    if (!device) {
+        usleep(300000);
+        for (int c = 0; c < count; c++)
+            for (int r = 0; r < rounds && able[c]; r++) {
+                usleep(2000);
+                double start = now();
+                contestants[c].run(p);
+                times[c][r] = now() - start;
+            }
+        return;
+    }
     for (int r = 0; r < rounds; r++)
         for (int c = 0; c < count; c++)
-            if (able[c] && device) {
+            if (able[c]) {
                 for (int e = 0; e < 2; e++)
                     if (!events[c][r][e])
                         cuEventCreate(&events[c][r][e], 0);
@@ -317,14 +329,7 @@ static void time_rounds(const struct contestant *contestants, int count, const b
                 cuEventRecord(events[c][r][0], stream);
                 contestants[c].run(p);
                 cuEventRecord(events[c][r][1], stream);
-            } else if (able[c]) {
-                usleep(100000); /* OpenBLAS's threads spin for a while after a call */
-                double start = now();
-                contestants[c].run(p);
-                times[c][r] = now() - start;
             }
-    if (!device)
-        return;
     cuStreamSynchronize(stream);
     for (int c = 0; c < count; c++)
         for (int r = 0; r < rounds && able[c]; r++) {
@@ -344,6 +349,8 @@ static bool measure(const struct contestant *contestants, int count, struct prob
     p.lda = p.ta ? p.k : p.m, p.ldb = p.tb ? p.n : p.k, p.ldc = p.m;
     p.a = make_operand(p.dbl, p.m * p.k, 0, device), p.b = make_operand(p.dbl, p.k * p.n, 1, device);
     p.c = make_operand(p.dbl, p.m * p.n, 2, device);
+    if (device) /* a copy from pageable memory may return before its last bytes have arrived, and `stream` does not wait for it */
+        cuStreamSynchronize(NULL);
     for (int c = 0; c < count; c++) {
         poison(&p, device);
         able[c] = contestants[c].run(&p);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # evidence.sh OUT — on a machine with a GPU: the figures that the README quotes, from one run, as text and CSV in the folder OUT. Wants a build in
-# build/; takes about two minutes. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where Debian's packages are not.
+# build/; takes about three minutes. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where Debian's packages are not.
 # cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
 set -u
 cd "$(dirname "$0")/.."
