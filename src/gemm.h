@@ -60,7 +60,7 @@ static inline enum gg_layout gg_layout(const struct gg_gemm *p)
 }
 
 /* Where an operand lives. Order matters: from GG_PEER on no CPU BLAS should touch it, from GG_MANAGED on a kernel reads it in place. */
-enum gg_place { GG_HOST, GG_PINNED, GG_PEER /* on another GPU than C */, GG_MANAGED, GG_DEVICE };
+enum gg_place { GG_HOST, GG_PINNED, GG_PEER /* on another GPU than C, or not aligned */, GG_MANAGED, GG_DEVICE };
 
 /* Who computed C. */
 enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };

@@ -45,11 +45,14 @@ enum { GG_PACK_MIB = 512 };
 /* No part of a shared tile is shorter than this many k steps (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
 
-static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return (x + by - 1) / by; }
+static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
 
+/* Tiles of C. Sizes that no memory holds get the largest number there is. */
 static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
 {
-    return gg_ceil_div(p->m, row->tile_m) * gg_ceil_div(p->n, row->tile_n);
+    int64_t tiles;
+    bool fits = !__builtin_mul_overflow(gg_ceil_div(p->m, row->tile_m), gg_ceil_div(p->n, row->tile_n), &tiles);
+    return fits ? tiles : INT64_MAX;
 }
 
 /* Of `tiles`, how many `blocks` blocks share: those of the last full round and the ragged one after it. */

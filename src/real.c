@@ -158,12 +158,15 @@ static void seek(enum gg_type type, const void *caller)
     atomic_store(&g.gemm_sought[type], true);
 }
 
+/* Operands may lie anywhere: Fortran's COMMON and packed structures align doubles to 4 bytes or less. */
 #define GG_PLAIN_GEMM(NAME, T)                                                                                         \
     static void NAME(const struct gg_gemm *p)                                                                          \
     {                                                                                                                  \
-        const T *a = p->a, *b = p->b, alpha = (T)p->alpha, beta = (T)p->beta;                                          \
+        typedef T unaligned __attribute__((aligned(1)));                                                               \
+        const unaligned *a = p->a, *b = p->b;                                                                          \
+        T alpha = (T)p->alpha, beta = (T)p->beta;                                                                      \
         for (int64_t j = 0; j < p->n; j++) {                                                                           \
-            T *c = (T *)p->c + j * p->ldc;                                                                             \
+            unaligned *c = (unaligned *)p->c + j * p->ldc;                                                             \
             for (int64_t i = 0; beta != 1 && i < p->m; i++)                                                            \
                 c[i] = beta == 0 ? 0 : beta * c[i];                                                                    \
             for (int64_t l = 0; alpha != 0 && l < p->k; l++)                                                           \

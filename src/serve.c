@@ -51,9 +51,11 @@ static struct gg_device *locate(const struct gg_gemm *p, struct gg_location wher
             home = &where[x];
     }
     on_gpu = home != NULL;
-    for (int x = 0; home && x < 3; x++)
-        if (where[x].place == GG_DEVICE && (where[x].ordinal != home->ordinal || where[x].context != home->context))
+    for (int x = 0; home && x < 3; x++) { /* a kernel can use it in place only on its own GPU, and aligned to its elements */
+        bool here = where[x].ordinal == home->ordinal && where[x].context == home->context;
+        if ((where[x].place == GG_DEVICE && !here) || (where[x].place >= GG_MANAGED && (uintptr_t)pointers[x] % gg_size(p->type)))
             where[x].place = GG_PEER;
+    }
     return home ? gg_gpu_device_of(home) : gg_gpu_default();
 }
 
