@@ -13,8 +13,6 @@
  * At large n the limit is power: the H200 runs both this and cuBLAS between 45 and 57 TF/s from minute to minute, of 66.9. */
 #include "pipeline.cuh"
 
-constexpr int CONSUMERS = 256;
-
 /* c += a b for one 16×8 fragment. Lane: rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
 template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const double (&b)[K / 4])
 {
@@ -44,13 +42,14 @@ template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K 
 }
 
 template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K> struct dgemm {
-    static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), KS = TILE_K / SLICES, STEPS = KS / MMA_K;
+    static constexpr int SLICES = GG_CONSUMERS / 32 / (WARPS_M * WARPS_N), KS = TILE_K / SLICES, STEPS = KS / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
     static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0 && KS % MMA_K == 0 && STEPS % 2 == 0, "whole fragments");
     using stages = gg_stages<double, TILE_M, TILE_N, TILE_K, STAGES_>;
     static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 8 : 0;
     static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
     static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs the producers' */
+    static constexpr int PRODUCER_REGISTERS = LARGE ? 72 : 0, CONSUMER_REGISTERS = LARGE ? 216 : 0;
 
     double sum[FM][FN][4];
     double fa[2][FM][MMA_K / 2], fb[2][FN][MMA_K / 4];
@@ -139,8 +138,6 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
         }
     }
 
-    static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
-
     __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
     {
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
@@ -159,37 +156,16 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
                         partial[(slice * TILE_N + nn) * TILE_M + mm] = sum[i][j][e];
                 }
         if constexpr (SLICES > 1) {
-            consumer_barrier();
-            for (int at = threadIdx.x; at < TILE_M * TILE_N; at += CONSUMERS) {
+            gg_consumer_barrier();
+            for (int at = threadIdx.x; at < TILE_M * TILE_N; at += GG_CONSUMERS) {
                 double v = 0;
 #pragma unroll
                 for (int s = 0; s < SLICES; s++)
                     v += partial[s * (TILE_M * TILE_N) + at];
                 out.put(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
             }
-            consumer_barrier();
+            gg_consumer_barrier();
         }
-    }
-
-    static __device__ void run(const gg_args &p)
-    {
-#if __CUDA_ARCH__ >= 800
-        extern __shared__ __align__(128) char shared[];
-        typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
-        if (threadIdx.x == 0)
-            ring.init(GG_PRODUCERS, CONSUMERS / 32);
-        __syncthreads();
-        if (threadIdx.x >= CONSUMERS) {
-            if constexpr (LARGE)
-                gg_give_registers<72>();
-            stages::produce(p, ring, gg_shared(shared));
-        } else {
-            if constexpr (LARGE)
-                gg_take_registers<216>();
-            dgemm self;
-            self.consume(p, ring, shared);
-        }
-#endif
     }
 };
 
@@ -202,9 +178,9 @@ static_assert(d64x64::SHARED == gg_shared_dgemm_64x64 && d32x64::SHARED == gg_sh
 
 extern "C" {
 #if __CUDA_ARCH__ >= 900
-__global__ void __launch_bounds__(384, 1) dgemm_128x128(const __grid_constant__ gg_args p) { d128x128::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_128x128(const __grid_constant__ gg_args p) { gg_run<d128x128>(p); }
 #endif
-__global__ void __launch_bounds__(384, 1) dgemm_128x64(const __grid_constant__ gg_args p) { d128x64::run(p); }
-__global__ void __launch_bounds__(384, 1) dgemm_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
-__global__ void __launch_bounds__(384, 1) dgemm_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_128x64(const __grid_constant__ gg_args p) { gg_run<d128x64>(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_64x64(const __grid_constant__ gg_args p) { gg_run<d64x64>(p); }
+__global__ void __launch_bounds__(384, 1) dgemm_32x64(const __grid_constant__ gg_args p) { gg_run<d32x64>(p); }
 }

@@ -16,7 +16,7 @@
 
 #include "tile.cuh"
 
-enum { GG_PRODUCERS = 128 };
+constexpr int GG_PRODUCERS = 128, GG_CONSUMERS = 256; /* threads of a block */
 
 __device__ inline unsigned gg_shared(const void *at) { return unsigned(__cvta_generic_to_shared(at)); }
 
@@ -228,6 +228,32 @@ template <int REGISTERS> __device__ inline void gg_take_registers()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+#endif
+}
+
+/* All consumers of the block, and none of its producers. */
+__device__ inline void gg_consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(GG_CONSUMERS) : "memory"); }
+
+/* A block of `kernel`: the ring, then each thread its role. *_REGISTERS: 0, or what moves between the warpgroups. */
+template <typename kernel> __device__ inline void gg_run(const gg_args &p)
+{
+#if __CUDA_ARCH__ >= 800
+    using stages = typename kernel::stages;
+    extern __shared__ __align__(128) char shared[];
+    typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + kernel::SLICE_BYTES));
+    if (threadIdx.x == 0)
+        ring.init(GG_PRODUCERS, GG_CONSUMERS / 32);
+    __syncthreads();
+    if (threadIdx.x >= GG_CONSUMERS) {
+        if constexpr (kernel::PRODUCER_REGISTERS > 0)
+            gg_give_registers<kernel::PRODUCER_REGISTERS>();
+        stages::produce(p, ring, gg_shared(shared));
+    } else {
+        if constexpr (kernel::CONSUMER_REGISTERS > 0)
+            gg_take_registers<kernel::CONSUMER_REGISTERS>();
+        kernel self;
+        self.consume(p, ring, shared);
+    }
 #endif
 }
 

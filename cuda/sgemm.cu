@@ -14,20 +14,17 @@
 #include "ffma.cuh"
 #include "pipeline.cuh"
 
-constexpr int CONSUMERS = 256;
-
 template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int LANES_M> struct sgemm {
-    static constexpr int SLICES = CONSUMERS / 32 / (WARPS_M * WARPS_N), LANES_N = 32 / LANES_M;
+    static constexpr int SLICES = GG_CONSUMERS / 32 / (WARPS_M * WARPS_N), LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N), KS = TILE_K / SLICES;
     static_assert(TM % 4 == 0 && TN % 4 == 0 && KS % 2 == 0, "fragments are 16-byte pieces, k alternates between two sets");
     static_assert(TILE_M == TM * LANES_M * WARPS_M && TILE_N == TN * LANES_N * WARPS_N, "threads cover the tile");
     using stages = gg_stages<float, TILE_M, TILE_N, TILE_K, STAGES_>;
     static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 4 : 0;
+    static constexpr int PRODUCER_REGISTERS = 0, CONSUMER_REGISTERS = 0;
     static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
 
     gg_ffma<TM, TN, LANES_M, stages::panel_a::PITCH, stages::panel_b::PITCH, true> ffma;
-
-    static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
     __device__ void consume(const gg_args &p, typename stages::ring ring, const char *shared)
     {
@@ -88,8 +85,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
                 *reinterpret_cast<float4 *>(partial + (slice * TILE_N + n + j) * TILE_M + m + i) = make_float4(v[0], v[1], v[2], v[3]);
         });
         if constexpr (SLICES > 1) {
-            consumer_barrier();
-            for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += CONSUMERS * 4) {
+            gg_consumer_barrier();
+            for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += GG_CONSUMERS * 4) {
                 float v[4] = {};
 #pragma unroll
                 for (int s = 0; s < SLICES; s++) {
@@ -98,25 +95,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
                 }
                 out.put_vector(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
             }
-            consumer_barrier();
+            gg_consumer_barrier();
         }
-    }
-
-    static __device__ void run(const gg_args &p)
-    {
-#if __CUDA_ARCH__ >= 800
-        extern __shared__ __align__(128) char shared[];
-        typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + SLICE_BYTES));
-        if (threadIdx.x == 0)
-            ring.init(GG_PRODUCERS, CONSUMERS / 32);
-        __syncthreads();
-        if (threadIdx.x >= CONSUMERS) {
-            stages::produce(p, ring, gg_shared(shared));
-        } else {
-            sgemm self;
-            self.consume(p, ring, shared);
-        }
-#endif
     }
 };
 
@@ -130,9 +110,9 @@ static_assert(s64x64::SHARED == gg_shared_sgemm_64x64 && s64x64x48::SHARED == gg
 static_assert(s32x64::SHARED == gg_shared_sgemm_32x64, "kernels.def");
 
 extern "C" {
-__global__ void __launch_bounds__(384, 1) sgemm_128x128(const __grid_constant__ gg_args p) { s128x128::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { s128x64::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { s64x64::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_64x64x48(const __grid_constant__ gg_args p) { s64x64x48::run(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { s32x64::run(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_128x128(const __grid_constant__ gg_args p) { gg_run<s128x128>(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { gg_run<s128x64>(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { gg_run<s64x64>(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_64x64x48(const __grid_constant__ gg_args p) { gg_run<s64x64x48>(p); }
+__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { gg_run<s32x64>(p); }
 }
