@@ -31,9 +31,9 @@
     X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost)                    \
     X(cuMemcpyAsync) X(cuMemcpy2DAsync) X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(cuStreamSynchronize)         \
     X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(cuEventCreate)                   \
-    X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)                \
+    X(cuEventRecord) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)                \
     X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
-#define OPTIONAL(X) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled)
+#define OPTIONAL(X) X(cuTensorMapEncodeTiled)
 
 static struct {
     _Atomic int state; /* enum gg_gpu_state */
@@ -504,17 +504,12 @@ bool gg_gpu_stream_capturing(gg_stream stream)
 gg_event gg_gpu_event_create(void)
 {
     CUevent event;
-    return GG_CU(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) ? event : NULL;
+    return GG_CU(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING) ? event : NULL;
 }
 
 bool gg_gpu_event_record(gg_event event, gg_stream stream)
 {
     return GG_CU(cuEventRecord, event, stream);
-}
-
-bool gg_gpu_event_sync(gg_event event)
-{
-    return GG_CU(cuEventSynchronize, event);
 }
 
 int gg_gpu_event_done(gg_event event)
@@ -609,8 +604,7 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     return function;
 }
 
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, unsigned threads, unsigned smem,
-                   unsigned cluster, gg_stream stream, const void *args)
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
 {
     CUfunction function = atomic_load_explicit(&state_of(dev)->functions[kernel - gg_kernels], memory_order_acquire);
     if (!function) {
@@ -621,12 +615,8 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
             return false;
     }
     void *parameters[] = {(void *)args};
-    if (cluster <= 1)
-        return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, threads, 1, 1, smem, stream, parameters, NULL);
-    CUlaunchAttribute shape = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {cluster, 1, 1}};
-    CUlaunchConfig config = {.gridDimX = grid.x, .gridDimY = grid.y, .gridDimZ = grid.z, .blockDimX = threads, .blockDimY = 1,
-                             .blockDimZ = 1, .sharedMemBytes = smem, .hStream = stream, .attrs = &shape, .numAttrs = 1};
-    return cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
+    return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters,
+                 NULL);
 }
 
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,

@@ -77,9 +77,8 @@ gg_stream gg_gpu_stream_create(void); /* does not synchronise with the legacy st
 bool gg_gpu_stream_sync(gg_stream stream);
 bool gg_gpu_stream_wait(gg_stream stream, gg_event event);
 bool gg_gpu_stream_capturing(gg_stream stream);
-gg_event gg_gpu_event_create(void); /* waiting for it sleeps */
+gg_event gg_gpu_event_create(void);
 bool gg_gpu_event_record(gg_event event, gg_stream stream);
-bool gg_gpu_event_sync(gg_event event);
 int gg_gpu_event_done(gg_event event); /* 1 yes, 0 not yet, -1 the GPU failed */
 
 void *gg_gpu_alloc(size_t bytes); /* device memory; NULL: none to be had */
@@ -112,10 +111,9 @@ struct gg_dim {
     unsigned x, y, z;
 };
 
-/* Enqueues the __global__ of the row's name. args is a struct gg_args. cluster: thread blocks per cluster in x, 1 for none. Loads the row's fat
- * binary and raises its shared-memory limit at first use. */
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, unsigned threads, unsigned smem,
-                   unsigned cluster, gg_stream stream, const void *args);
+/* Enqueues the __global__ of the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary and
+ * raises its shared-memory limit at first use. */
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
 
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
  * a copy; swizzle in bytes: 0, 32, 64 or 128. False where TMA refuses (base or ld not a multiple of 16 bytes, no such GPU). */
