@@ -1,6 +1,6 @@
 /* fuzz.c — random gemm calls under every spelling, against OpenBLAS and against the componentwise error bound.
  *
- *   fuzz [--calls N] [--seed S] [--jobs J] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu] [--device]
+ *   fuzz [--calls N] [--seed S] [--jobs J] [--threads T] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu] [--device]
  *
  * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Shapes go to 300, and the
  * operands lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and
@@ -8,16 +8,18 @@
  *   every element: NaN and Inf where the oracle has them, else within twice the bound of the oracle;
  *   four elements: within the bound of a dot product in long double;   alpha = 0 or k = 0: exactly beta C;
  *   every other byte around the three operands: unchanged.
+ * J processes of T threads each share the calls; threads share a GPU better than processes, which take turns on it.
  * --device: three of four operands lie in GPU memory instead, so that calls with all, some or none there are mixed; gpugemm_?gemm takes part. */
 #include "test.h"
 
 #include <getopt.h>
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "../include/gpugemm.h"
 #include "spellings.h"
 
-enum { MAX_DIM = 300, MAX_PAD = 7, MAX_JOBS = 64 };
+enum { MAX_DIM = 300, MAX_PAD = 7, MAX_JOBS = 64, MAX_THREADS = 64 };
 enum { MAX_BYTES = (MAX_DIM + MAX_PAD) * MAX_DIM * 8 };
 
 /* gpugemm.h's own names, drawn as often as a spelling; only there is a status to be looked at. */
@@ -32,22 +34,22 @@ struct example {
     struct matrix a, b, c;
 };
 
-/* One process's counts, in memory it shares with its parent. */
+/* One thread's counts, in memory its process shares with its parent. */
 struct tally {
     uint64_t calls[NAMES], differences, stray, refused, gpu, current;
 };
 
-static struct arena arena[3];
-static struct arena window[3];   /* the part of each arena that is compared: the operand and what lies near it */
-static unsigned char *before[3]; /* the windows' contents before the call */
-static double *abs_a, *abs_b, *abs_product;
-static void *packed[3];
+static _Thread_local struct arena arena[3];
+static _Thread_local struct arena window[3];   /* the part of each arena that is compared: the operand and what lies near it */
+static _Thread_local unsigned char *before[3]; /* the windows' contents before the call */
+static _Thread_local double *abs_a, *abs_b, *abs_product;
+static _Thread_local void *packed[3];
 static struct spelling oracle[2] = {{"sgemm_", false, false, false, NULL}, {"dgemm_", true, false, false, NULL}};
 static const struct spelling *usable[NAMES];
 static int usable_count;
 
 /* The operands' doubles in GPU memory, byte for byte at the arenas' alignment, when there is --device. */
-static uint64_t mirror[3];
+static _Thread_local uint64_t mirror[3];
 static int (*copy_to_gpu)(uint64_t, const void *, size_t), (*copy_from_gpu)(void *, uint64_t, size_t);
 
 static void open_mirrors(void)
@@ -318,32 +320,60 @@ static void run_one(struct tally *t, uint64_t seed, uint64_t index)
         report(&e, seed, index, "stray write");
 }
 
-static void shard(void *library, bool device, struct tally *t, uint64_t seed, uint64_t first, uint64_t calls, uint64_t step)
+/* What a thread has to do: calls first, first + step, … below `calls`. */
+struct shard {
+    struct tally *tally;
+    bool device;
+    uint64_t seed, first, calls, step;
+    pthread_t thread;
+};
+
+static void *work(void *argument)
 {
+    struct shard *s = argument;
+    struct tally *t = s->tally;
     for (int i = 0; i < 3; i++) {
         arena[i] = arena_new(MAX_BYTES + 4096);
         before[i] = malloc((size_t)(arena[i].hi - arena[i].lo));
         packed[i] = malloc(MAX_BYTES);
     }
-    if (device)
+    if (s->device)
         open_mirrors();
     abs_a = malloc(MAX_BYTES), abs_b = malloc(MAX_BYTES), abs_product = malloc(MAX_BYTES);
-    for (t->current = first; t->current < calls; t->current += step)
-        run_one(t, seed, t->current);
+    for (t->current = s->first; t->current < s->calls; t->current += s->step)
+        run_one(t, s->seed, t->current);
+    return NULL;
+}
+
+/* One process: `threads` shards of the `shards` there are, from number `first` on. */
+static void run_shards(void *library, const struct shard *pattern, uint64_t first, int threads)
+{
+    struct shard shard[MAX_THREADS];
+    for (int i = 0; i < threads; i++) {
+        shard[i] = *pattern;
+        shard[i].tally += first + (uint64_t)i;
+        shard[i].first += first + (uint64_t)i;
+        if (threads > 1 && pthread_create(&shard[i].thread, NULL, work, &shard[i]))
+            exit((perror("pthread_create"), 1));
+    }
+    if (threads == 1)
+        work(&shard[0]);
+    for (int i = 0; i < threads && threads > 1; i++)
+        pthread_join(shard[i].thread, NULL);
     void (*read)(struct gpugemm_stats *, size_t);
     struct gpugemm_stats stats = {0};
     if ((*(void **)&read = dlsym(library, "gpugemm_stats_read")))
         read(&stats, sizeof stats);
-    t->gpu = stats.device + stats.staged;
+    shard[0].tally->gpu = stats.device + stats.staged;
 }
 
 int main(int argc, char **argv)
 {
     uint64_t calls = 100000, seed = 1, only = UINT64_MAX;
-    long jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    long jobs = 0, threads = 1;
     int partial = 0, expect_gpu = 0, device = 0;
     const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0";
-    const struct option options[] = {{"calls", 1, 0, 'n'}, {"seed", 1, 0, 's'},       {"jobs", 1, 0, 'j'},
+    const struct option options[] = {{"calls", 1, 0, 'n'}, {"seed", 1, 0, 's'},       {"jobs", 1, 0, 'j'},     {"threads", 1, 0, 't'},
                                      {"lib", 1, 0, 'l'},   {"oracle", 1, 0, 'r'},     {"only", 1, 0, 'o'},
                                      {"partial", 0, &partial, 1}, {"expect-gpu", 0, &expect_gpu, 1},
                                      {"device", 0, &device, 1}, {0}};
@@ -352,13 +382,18 @@ int main(int argc, char **argv)
         case 'n': calls = strtoull(optarg, NULL, 0); break;
         case 's': seed = strtoull(optarg, NULL, 0); break;
         case 'j': jobs = strtol(optarg, NULL, 0); break;
+        case 't': threads = strtol(optarg, NULL, 0); break;
         case 'l': lib = optarg; break;
         case 'r': blas = optarg; break;
         case 'o': only = strtoull(optarg, NULL, 0); break;
         case 0: break;
         default: return 2;
         }
-    jobs = only != UINT64_MAX || jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
+    if (only != UINT64_MAX)
+        jobs = threads = 1;
+    threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+    jobs = jobs < 1 ? threads > 1 ? 1 : sysconf(_SC_NPROCESSORS_ONLN) : jobs;
+    jobs = jobs > MAX_JOBS ? MAX_JOBS : jobs;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     void *library = open_library(lib, RTLD_LOCAL), *reference = open_library(blas, RTLD_LOCAL);
     int found = find_spellings(library);
@@ -376,12 +411,15 @@ int main(int argc, char **argv)
     if (!found || (found < SPELLINGS && !partial))
         return 1;
 
-    struct tally *tally = mmap(NULL, sizeof *tally * (size_t)jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    long shards = jobs * threads;
+    struct tally *tally = mmap(NULL, sizeof *tally * (size_t)shards, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shard pattern = {.tally = tally, .device = device, .seed = seed, .calls = calls, .step = (uint64_t)shards};
+    if (only != UINT64_MAX)
+        pattern.first = only, pattern.calls = only + 1;
     pid_t child[MAX_JOBS];
     for (long i = 0; i < jobs; i++) /* before any call: a GPU does not survive fork */
         if ((child[i] = fork()) == 0) {
-            only == UINT64_MAX ? shard(library, device, &tally[i], seed, (uint64_t)i, calls, (uint64_t)jobs)
-                               : shard(library, device, &tally[i], seed, only, only + 1, 1);
+            run_shards(library, &pattern, (uint64_t)(i * threads), (int)threads);
             exit(0);
         }
     struct tally sum = {0};
@@ -393,10 +431,14 @@ int main(int argc, char **argv)
         if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP)
             return SKIP;
         if (status) {
-            printf("crashed (wait status %d): fuzz --seed %llu --only %llu\n", status, (unsigned long long)seed,
-                   (unsigned long long)tally[i].current);
+            printf("crashed (wait status %d): fuzz --seed %llu --only", status, (unsigned long long)seed);
+            for (long t = i * threads; t < (i + 1) * threads; t++)
+                printf(" %llu", (unsigned long long)tally[t].current);
+            puts(threads > 1 ? " (one of them)" : "");
             crashed++;
         }
+    }
+    for (long i = 0; i < shards; i++) {
         for (int s = 0; s < NAMES; s++)
             sum.calls[s] += tally[i].calls[s], total += tally[i].calls[s];
         sum.differences += tally[i].differences, sum.stray += tally[i].stray, sum.refused += tally[i].refused, sum.gpu += tally[i].gpu;
