@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,21 +26,14 @@
 
 /* ---- the driver's functions ------------------------------------------------------------------------------------------------ */
 
-/* Needed ones first; a driver without one of them is too old. cuda.h maps some names to their newest version: X expands its argument. */
-#define NEEDED(X)                                                                                                       \
-    X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetAttribute)         \
-    X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)            \
-    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost)                    \
-    X(cuMemcpyAsync) X(cuMemcpy2DAsync) X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(cuStreamSynchronize)         \
-    X(cuStreamWaitEvent) X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(cuEventCreate)                   \
-    X(cuEventRecord) X(cuEventQuery) X(cuPointerGetAttributes) X(cuModuleLoadData)                \
-    X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)
-#define OPTIONAL(X) X(cuTensorMapEncodeTiled)
-
 static struct {
     _Atomic int state; /* enum gg_gpu_state */
     _Atomic bool have_driver; /* cu is filled */
+    _Atomic bool failing;     /* somebody is writing `trouble`, and will set DEAD */
+    _Atomic bool loading;     /* the starter has had the loader's lock */
     double started;    /* when STARTING began */
+    pthread_once_t forks;
+    bool watching_forks;
     char trouble[200];
     pthread_mutex_t lock; /* devices, modules, workspaces; the state's way out of OFF and STARTING */
     pthread_cond_t changed;
@@ -46,10 +41,13 @@ static struct {
     int device_count;
     struct gg_device *host_device;
     struct {
-#define FIELD(name) __typeof__(name) *name;
-        NEEDED(FIELD) OPTIONAL(FIELD)
+#define GG_NEEDED(name) __typeof__(name) *name;
+#define GG_OPTIONAL GG_NEEDED
+#include "driver.def"
+#undef GG_NEEDED
+#undef GG_OPTIONAL
     } cu;
-} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .forks = PTHREAD_ONCE_INIT};
 
 #define cu g.cu
 
@@ -94,9 +92,6 @@ static bool is_survivable(CUresult e)
     case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_NOT_FOUND:
-    case CUDA_ERROR_NO_BINARY_FOR_GPU:
-    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-    case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
     case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
@@ -111,23 +106,23 @@ static bool is_survivable(CUresult e)
     }
 }
 
-/* Every result of the driver comes through here. */
+/* Every result of the driver comes through here. Of several threads that meet an error at once, the first reports it. */
 static bool ok(CUresult e, const char *what)
 {
     if (e == CUDA_SUCCESS)
         return true;
-    if (!is_survivable(e) && gg_gpu_state() == GG_GPU_READY) {
-        const char *text = NULL;
-        if (e == CUDA_ERROR_DEINITIALIZED) { /* the process is exiting, and the driver has left before us: nothing to worry anybody with */
-            snprintf(g.trouble, sizeof g.trouble, "the CUDA driver has shut down");
-            set_state(GG_GPU_DEAD);
-            return false;
-        }
-        cu.cuGetErrorString(e, &text);
-        snprintf(g.trouble, sizeof g.trouble, "%s: %s (%d)", what, text ? text : "unknown error", (int)e);
+    if (is_survivable(e) || gg_gpu_state() != GG_GPU_READY || atomic_exchange(&g.failing, true))
+        return false;
+    const char *text = NULL;
+    if (e == CUDA_ERROR_DEINITIALIZED) { /* the process is exiting, and the driver has left before us: nothing to worry anybody with */
+        snprintf(g.trouble, sizeof g.trouble, "the CUDA driver has shut down");
         set_state(GG_GPU_DEAD);
-        gg_warn("the GPU failed, %s; the CPU serves from here on", g.trouble);
+        return false;
     }
+    cu.cuGetErrorString(e, &text);
+    snprintf(g.trouble, sizeof g.trouble, "%s: %s (%d)", what, text ? text : "unknown error", (int)e);
+    set_state(GG_GPU_DEAD);
+    gg_warn("the GPU failed, %s; the CPU serves from here on", g.trouble);
     return false;
 }
 
@@ -164,26 +159,34 @@ bool gg_gpu_loaded(void)
     return yes;
 }
 
-/* Fills cu. Under g.lock. */
-static bool load_driver(void)
+/* Fills cu. Under g.lock, but `driver` comes from before: dlopen waits for the loader's lock, whose holder may be waiting for g.lock. The driver
+ * believes its environment, libraries to load included: so a setuid program gets it only when it has brought it itself. */
+static void *open_driver(void)
+{
+    return getauxval(AT_SECURE) && !gg_gpu_loaded() ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+static bool load_driver(void *driver)
 {
     if (atomic_load(&g.have_driver))
         return true;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!driver && getauxval(AT_SECURE)) {
+        snprintf(g.trouble, sizeof g.trouble, "a setuid program does not start the CUDA driver");
+        return false;
+    }
     if (!driver) {
         snprintf(g.trouble, sizeof g.trouble, "no CUDA driver (libcuda.so.1)");
         return false;
     }
+    const char *missing = NULL;
 #define EXPANDED(name) #name
 #define NAME(name) EXPANDED(name)
-#define LOAD(name)                                                                                                     \
-    *(void **)&cu.name = dlsym(driver, NAME(name));                                                                    \
+#define GG_OPTIONAL(name) *(void **)&cu.name = dlsym(driver, NAME(name));
+#define GG_NEEDED(name)                                                                                                \
+    GG_OPTIONAL(name)                                                                                                  \
     if (!cu.name)                                                                                                      \
         missing = NAME(name);
-    const char *missing = NULL;
-    OPTIONAL(LOAD)
-    missing = NULL;
-    NEEDED(LOAD)
+#include "driver.def"
     if (missing) {
         snprintf(g.trouble, sizeof g.trouble, "the CUDA driver is too old (no %s)", missing);
         return false;
@@ -250,9 +253,9 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
 }
 
 /* Tries the ordinals of GPUGEMM_DEVICES, else 0, 1, …; the first that opens serves host operands. Under g.lock. */
-static bool start(void)
+static bool start(void *driver)
 {
-    if (!load_driver())
+    if (!load_driver(driver))
         return false;
     CUresult e = cu.cuInit(0);
     int count = 0;
@@ -312,17 +315,27 @@ double gg_gpu_start_left(void)
     return left > least ? left : least;
 }
 
+/* The locks were held by threads that the child does not have. */
 static void in_child(void)
 {
+    pthread_mutex_init(&g.lock, NULL);
+    pthread_cond_init(&g.changed, NULL);
     if (gg_gpu_state() != GG_GPU_OFF && gg_gpu_state() != GG_GPU_NONE)
         set_state(GG_GPU_FORKED);
+}
+
+static void watch_forks(void)
+{
+    g.watching_forks = pthread_atfork(NULL, NULL, in_child) == 0;
 }
 
 static void *starter(void *unused)
 {
     (void)unused;
+    void *driver = open_driver();
     pthread_mutex_lock(&g.lock);
-    bool up = start();
+    atomic_store(&g.loading, true);
+    bool up = start(driver);
     pthread_mutex_unlock(&g.lock);
     if (up && gg_gpu_enter(g.host_device)) {
         gg_staged_prepare(g.host_device);
@@ -339,28 +352,39 @@ void gg_gpu_start(void)
 {
     if (gg_gpu_state() != GG_GPU_OFF)
         return;
+    pthread_once(&g.forks, watch_forks);
     pthread_mutex_lock(&g.lock);
     if (gg_gpu_state() == GG_GPU_OFF) {
-        static bool registered;
-        if (!registered)
-            registered = pthread_atfork(NULL, NULL, in_child) == 0;
         g.started = gg_now();
         set_state(GG_GPU_STARTING);
-        if (!gg_thread_start(starter, NULL)) {
-            snprintf(g.trouble, sizeof g.trouble, "no thread to start the GPU on");
+        const char *trouble = !g.watching_forks ? "no memory" : !gg_thread_start(starter, NULL) ? "no thread to start the GPU on" : NULL;
+        if (trouble) {
+            snprintf(g.trouble, sizeof g.trouble, "%s", trouble);
             set_state(GG_GPU_NONE);
         }
     }
     pthread_mutex_unlock(&g.lock);
 }
 
+/* A caller inside a library's constructor holds the loader's lock, which the starter needs: it waits in vain, and gives up. Nor does anybody wait for
+ * ever for a driver that does not come back. */
 bool gg_gpu_wait(void)
 {
+    const double for_loader = 2, for_driver = 60; /* seconds */
     gg_gpu_start();
     if (gg_gpu_state() == GG_GPU_STARTING) {
         pthread_mutex_lock(&g.lock);
-        while (gg_gpu_state() == GG_GPU_STARTING)
-            pthread_cond_wait(&g.changed, &g.lock);
+        while (gg_gpu_state() == GG_GPU_STARTING) {
+            double left = g.started + (atomic_load(&g.loading) ? for_driver : for_loader) - gg_now();
+            if (left <= 0)
+                break;
+            struct timespec until;
+            clock_gettime(CLOCK_MONOTONIC, &until);
+            until.tv_nsec += 100000000; /* looks at the clock ten times a second */
+            until.tv_sec += until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+            pthread_cond_clockwait(&g.changed, &g.lock, CLOCK_MONOTONIC, &until);
+        }
         pthread_mutex_unlock(&g.lock);
     }
     return gg_gpu_state() == GG_GPU_READY;
@@ -373,8 +397,13 @@ struct gg_device *gg_gpu_default(void)
 
 bool gg_thread_start(void *(*body)(void *), void *argument)
 {
-    sigset_t all, saved; /* the program's signals are for its own threads */
+    /* The program's signals are for its own threads. Those that a thread causes itself go to the program's handlers as ever: some programs catch
+     * writes to protected memory, which here may be a copy thread's. */
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t all, saved;
     sigfillset(&all);
+    for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
     pthread_attr_t detached;
     pthread_t thread;
     if (pthread_attr_init(&detached))
@@ -415,17 +444,29 @@ bool gg_gpu_in_heap(const void *pointer)
     return (uintptr_t)pointer >= heap_start() && (uintptr_t)pointer < (uintptr_t)sbrk(0);
 }
 
+/* By the kernel, not by touching it. */
+static bool is_readable(const void *pointer)
+{
+    char byte;
+    struct iovec here = {&byte, 1}, there = {(void *)pointer, 1};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) >= 0 || errno != EFAULT;
+}
+
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     struct gg_location where = {.place = GG_HOST, .ordinal = -1};
     if (!pointer || !gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED)
         return where;
     if (!atomic_load(&g.have_driver)) { /* the program uses CUDA, we have not yet */
+        pthread_once(&g.forks, watch_forks);
+        void *driver = open_driver();
         pthread_mutex_lock(&g.lock);
-        bool have = load_driver();
+        bool have = load_driver(driver);
         pthread_mutex_unlock(&g.lock);
-        if (!have)
+        if (!have) {
+            where.place = is_readable(pointer) ? GG_HOST : GG_DEVICE;
             return where;
+        }
     }
     CUmemorytype type = 0;
     unsigned managed = 0;
@@ -434,8 +475,13 @@ struct gg_location gg_gpu_locate(const void *pointer)
     CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                   CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&type, &managed, &context, &ordinal};
-    /* An ordinary host pointer is a success with all values 0. Before cuInit it is an error: nobody can have device memory then. */
-    if (cu.cuPointerGetAttributes(4, what, values, (CUdeviceptr)pointer) != CUDA_SUCCESS || !type)
+    /* An ordinary host pointer is a success with all values 0. It is an error before cuInit, when nobody can have device memory, but a lost GPU may be
+     * silent about its memory, too: what this process cannot read is not the host's. */
+    if (cu.cuPointerGetAttributes(4, what, values, (CUdeviceptr)pointer) != CUDA_SUCCESS) {
+        where.place = is_readable(pointer) ? GG_HOST : GG_DEVICE;
+        return where;
+    }
+    if (!type)
         return where;
     where.place = managed ? GG_MANAGED : type == CU_MEMORYTYPE_DEVICE ? GG_DEVICE : GG_PINNED;
     where.ordinal = ordinal;
@@ -460,22 +506,25 @@ struct gg_device *gg_gpu_device_of(const struct gg_location *where)
 
 /* ---- context, streams, events, memory ------------------------------------------------------------------------------------------- */
 
-/* Relaxed: an allocation of ours must not break a capture that this thread has going on a stream of its own. */
-static _Thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+/* Relaxed: an allocation of ours must not break a capture that this thread has going on a stream of its own. Between enter and leave this is the
+ * thread's own mode. */
+static _Thread_local CUstreamCaptureMode capture_mode;
+static _Thread_local bool capture_mode_kept;
 
 bool gg_gpu_enter(struct gg_device *dev)
 {
     if (!GG_CU(cuCtxPushCurrent, state_of(dev)->context))
         return false;
     capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
+    capture_mode_kept = GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
     return true;
 }
 
 void gg_gpu_leave(void)
 {
     CUcontext ours;
-    (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
+    if (capture_mode_kept)
+        (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
     cu.cuCtxPopCurrent(&ours);
 }
 
@@ -483,6 +532,12 @@ gg_stream gg_gpu_stream_create(void)
 {
     CUstream stream;
     return GG_CU(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0) ? stream : NULL;
+}
+
+void gg_gpu_stream_destroy(gg_stream stream)
+{
+    if (stream)
+        (void)GG_CU(cuStreamDestroy, stream);
 }
 
 bool gg_gpu_stream_sync(gg_stream stream)
@@ -589,11 +644,8 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     int row = (int)(kernel - gg_kernels), first = 0;
     while (gg_kernels[first].image != kernel->image)
         first++;
-    if (!state->modules[first] && !GG_CU(cuModuleLoadData, &state->modules[first], kernel->image)) {
-        if (gg_gpu_state() == GG_GPU_READY)
-            gg_warn("the kernels of %s do not load on this driver", kernel->name);
+    if (!state->modules[first] && !GG_CU(cuModuleLoadData, &state->modules[first], kernel->image))
         return NULL;
-    }
     CUfunction function;
     if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], kernel->name))
         return NULL;

@@ -42,7 +42,7 @@ enum gg_gpu_state { GG_GPU_OFF, GG_GPU_STARTING, GG_GPU_READY, GG_GPU_NONE, GG_G
 enum gg_gpu_state gg_gpu_state(void);
 double gg_gpu_start_left(void); /* seconds until READY, estimated; 0 when it is */
 void gg_gpu_start(void);        /* in the background; idempotent */
-bool gg_gpu_wait(void);         /* starts it if need be and waits; is it READY? */
+bool gg_gpu_wait(void);         /* starts it if need be and waits, within reason; is it READY? */
 
 /* The GPU for host operands: the first of GPUGEMM_DEVICES. NULL unless READY. */
 struct gg_device *gg_gpu_default(void);
@@ -74,6 +74,7 @@ void gg_gpu_leave(void);
 #define GG_LEGACY_STREAM ((gg_stream)1) /* CU_STREAM_LEGACY of the current context */
 
 gg_stream gg_gpu_stream_create(void); /* does not synchronise with the legacy stream */
+void gg_gpu_stream_destroy(gg_stream stream);
 bool gg_gpu_stream_sync(gg_stream stream);
 bool gg_gpu_stream_wait(gg_stream stream, gg_event event);
 bool gg_gpu_stream_capturing(gg_stream stream);
@@ -98,7 +99,7 @@ static inline void gg_relax(void)
 #endif
 }
 
-/* A detached thread with all signals blocked. False: there is none to be had. */
+/* A detached thread with all signals blocked but those it causes itself. False: there is none to be had. */
 bool gg_thread_start(void *(*body)(void *), void *argument);
 
 /* Asynchronous copies between any two places the driver knows. `height` lines of `width` bytes, the pitches apart. */

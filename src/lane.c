@@ -36,7 +36,11 @@ static struct gg_lane *make_lane(struct gg_device *dev)
         good = (lane->run[i] = gg_gpu_stream_create());
     if (good)
         return lane;
-    free(lane); /* what was created stays with the driver: this happens when the GPU is full or failing */
+    gg_gpu_stream_destroy(lane->up); /* the GPU is full or failing, and the next call will try again */
+    gg_gpu_stream_destroy(lane->down);
+    for (int i = 0; i < GG_RUN_STREAMS; i++)
+        gg_gpu_stream_destroy(lane->run[i]);
+    free(lane);
     return NULL;
 }
 
@@ -70,7 +74,7 @@ void gg_lane_give(struct gg_lane *lane)
     pthread_mutex_lock(&g.lock);
     lane->taken = false;
     g.lanes_taken--;
-    pthread_cond_signal(&g.given);
+    pthread_cond_broadcast(&g.given); /* to all: who is woken may be waiting for a lane of another device */
     pthread_mutex_unlock(&g.lock);
 }
 

@@ -30,6 +30,7 @@ static struct {
     _Atomic(void *) gemm[2]; /* the Fortran gemm that gg_real_gemm uses, by type */
     _Atomic bool gemm_wide[2];
     _Atomic bool gemm_sought[2];
+    _Atomic bool warned; /* that there is none */
 } g;
 
 _Thread_local int gg_real_depth;
@@ -153,7 +154,7 @@ static void seek(enum gg_type type, const void *caller)
         }
     atomic_store(&g.gemm_wide[type], wide);
     atomic_store(&g.gemm[type], found);
-    if (!found)
+    if (!found && !atomic_exchange(&g.warned, true))
         gg_warn("no CPU BLAS was found: plain loops serve, slowly. Install libopenblas0 or set GPUGEMM_BLAS");
     atomic_store(&g.gemm_sought[type], true);
 }

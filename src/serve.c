@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 
 #include "config.h"
 #include "fp.h"
@@ -15,6 +16,7 @@
 static struct {
     pthread_once_t once;
     struct gg_rates rates;
+    _Atomic bool warned; /* of a call that the CPU finished: the statistics count them */
 } g = {.once = PTHREAD_ONCE_INIT};
 
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
@@ -117,7 +119,7 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     bool complete = d.path == GG_PATH_DEVICE
                         ? gg_device_gemm(dev, p, request->stream, request->wait, &outcome)
                         : gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome);
-    if (outcome.recovered)
+    if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* else gpu.c has said it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (complete) {
         record->path = d.path;
@@ -151,10 +153,12 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
         return false;
     }
     struct gg_fp fp = gg_fp_read();
-    int saved = errno;
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
     gg_fp_reset();
     bool complete = carry_out(request, gg_fp_rounds_to_nearest(fp), record);
     gg_fp_write(fp);
+    pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return complete;
 }

@@ -44,8 +44,10 @@ struct CUevent_st {
 };
 
 struct CUstream_st {
+    struct CUstream_st *next; /* in the list of all */
     struct operation *first, *last;
     unsigned long enqueued, finished;
+    bool destroyed;
 };
 
 static struct {
@@ -53,7 +55,7 @@ static struct {
     pthread_cond_t changed;
     struct allocation allocations[ALLOCATIONS];
     size_t used;
-    struct CUstream_st legacy;
+    struct CUstream_st legacy, *streams;
     bool legacy_started;
     CUresult sticky;
     _Atomic pid_t pid;
@@ -275,8 +277,18 @@ static void *stream_thread(void *argument)
     unsigned pace = (unsigned)(uintptr_t)argument;
     pthread_mutex_lock(&f.lock);
     for (;;) {
-        while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation) || f.sticky)
+        while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation) || f.sticky) {
+            if (s->destroyed && !s->first) { /* what was enqueued before is done first */
+                CUstream *at = &f.streams;
+                while (*at != s)
+                    at = &(*at)->next;
+                *at = s->next;
+                pthread_mutex_unlock(&f.lock);
+                free(s);
+                return NULL;
+            }
             pthread_cond_wait(&f.changed, &f.lock);
+        }
         struct operation *o = s->first;
         pthread_mutex_unlock(&f.lock);
         pace = pace * 1103515245 + 12345;
@@ -297,6 +309,8 @@ static void *stream_thread(void *argument)
 static void start_stream(CUstream s)
 {
     pthread_t thread;
+    s->next = f.streams;
+    f.streams = s;
     if (pthread_create(&thread, NULL, stream_thread, s))
         die("no thread for a stream");
     pthread_detach(thread);
@@ -348,8 +362,36 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     (void)flags, (void)priority;
     ENTER(true);
     *stream = calloc(1, sizeof **stream);
+    pthread_mutex_lock(&f.lock);
     start_stream(*stream);
+    pthread_mutex_unlock(&f.lock);
     return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+    ENTER(true);
+    pthread_mutex_lock(&f.lock);
+    stream->destroyed = true;
+    pthread_cond_broadcast(&f.changed);
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    ENTER(false);
+    pthread_mutex_lock(&f.lock);
+    for (CUstream s = f.streams; s && !f.sticky;)
+        if (s->finished < s->enqueued) {
+            pthread_cond_wait(&f.changed, &f.lock);
+            s = f.streams; /* one may have gone meanwhile */
+        } else {
+            s = s->next;
+        }
+    CUresult result = f.sticky;
+    pthread_mutex_unlock(&f.lock);
+    return result;
 }
 
 CUresult cuStreamSynchronize(CUstream stream)

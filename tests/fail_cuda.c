@@ -1,0 +1,123 @@
+/* fail_cuda.c — a libcuda.so.1 that hands every call on to another one, the real driver or fake_cuda.c, whose path is in FAIL_CUDA_DRIVER, and fails
+ * those that the plan in `fail_cuda` (faults.h) names. So the faults of a test come from outside the library, and what they meet is real.
+ *
+ * When the whole GPU is to be lost, what was enqueued is waited for first: a lost GPU writes no more. cuCtxPopCurrent and cuGetErrorString work on
+ * a lost GPU; the former pops even when it is told to fail. The functions are those of src/driver.def, and some that only the tests call. */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faults.h"
+
+/* No function of the table has more arguments, and all of them travel like integers: so one prototype serves all. */
+typedef long word;
+#define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k
+#define ARGUMENTS a, b, c, d, e, f, g, h, i, j, k
+typedef int function(PARAMETERS);
+
+/* Passed on uncounted. */
+#define OTHERS(X) X(cuCtxSetCurrent) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuDevicePrimaryCtxReset)
+
+enum {
+#define GG_NEEDED(name) ID_##name,
+#define GG_OPTIONAL GG_NEEDED
+#include "driver.def"
+    COUNTED,
+    COUNTED_LESS_1 = COUNTED - 1,
+#define X(name) ID_##name,
+    OTHERS(X)
+#undef X
+    FUNCTIONS
+};
+#undef GG_NEEDED
+#undef GG_OPTIONAL
+
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+
+static const char *const symbols[FUNCTIONS] = {
+#define GG_NEEDED(name) [ID_##name] = TEXT(name),
+#define GG_OPTIONAL GG_NEEDED
+#include "driver.def"
+#define X GG_NEEDED
+    OTHERS(X)
+#undef X
+};
+#undef GG_NEEDED
+#undef GG_OPTIONAL
+
+enum kind { NONE, GPU_MEMORY, PINNED_MEMORY, STREAM, EVENT, MODULE };
+
+/* How a function changes the number of live objects. */
+static const struct {
+    int id, kind, change;
+} changes[] = {
+    {ID_cuMemAlloc, GPU_MEMORY, 1},
+    {ID_cuMemFree, GPU_MEMORY, -1},
+    {ID_cuMemHostAlloc, PINNED_MEMORY, 1},
+    {ID_cuMemFreeHost, PINNED_MEMORY, -1},
+    {ID_cuStreamCreateWithPriority, STREAM, 1},
+    {ID_cuStreamDestroy, STREAM, -1},
+    {ID_cuEventCreate, EVENT, 1},
+    {ID_cuEventDestroy, EVENT, -1},
+    {ID_cuModuleLoadData, MODULE, 1},
+};
+
+__attribute__((visibility("default"))) struct faults fail_cuda = {
+    .functions = COUNTED, .function = -1, .kinds = {[GPU_MEMORY] = "GPU memory", [PINNED_MEMORY] = "pinned memory", [STREAM] = "streams",
+                                                    [EVENT] = "events", [MODULE] = "modules"}};
+
+static function *real[FUNCTIONS];
+
+__attribute__((constructor)) static void find_driver(void)
+{
+    const char *path = getenv("FAIL_CUDA_DRIVER");
+    void *driver = dlopen(path ? path : "", RTLD_NOW | RTLD_LOCAL);
+    if (!path || !driver) {
+        fprintf(stderr, "fail_cuda: FAIL_CUDA_DRIVER=%s: %s\n", path ? path : "", dlerror());
+        abort();
+    }
+    for (int id = 0; id < FUNCTIONS; id++) {
+        *(void **)&real[id] = dlsym(driver, symbols[id]);
+        if (id < COUNTED)
+            fail_cuda.names[id] = symbols[id];
+    }
+}
+
+static bool works_on_a_lost_gpu(int id)
+{
+    return id == ID_cuCtxPopCurrent || id == ID_cuGetErrorString;
+}
+
+static int call(int id, PARAMETERS)
+{
+    unsigned long struck = atomic_load(&fail_cuda.struck);
+    int error = id < COUNTED ? fault_next(&fail_cuda, id, works_on_a_lost_gpu(id)) : 0;
+    if (error && id != ID_cuCtxPopCurrent) {
+        bool lost = fail_cuda.mode == FAULT_ALL && !struck;
+        if (lost && real[ID_cuCtxSynchronize])
+            real[ID_cuCtxSynchronize](ARGUMENTS);
+        return error;
+    }
+    if (!real[id])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int result = real[id](ARGUMENTS);
+    for (unsigned n = 0; n < sizeof changes / sizeof *changes && result == CUDA_SUCCESS; n++)
+        if (changes[n].id == id)
+            atomic_fetch_add(&fail_cuda.live[changes[n].kind], changes[n].change);
+    return error ? error : result;
+}
+
+/* The C names differ from the symbols': cuda.h has prototypes for these. */
+#define GG_NEEDED(name)                                                                                                \
+    __attribute__((visibility("default"))) int call_##name(PARAMETERS) __asm__(TEXT(name));                            \
+    int call_##name(PARAMETERS)                                                                                        \
+    {                                                                                                                  \
+        return call(ID_##name, ARGUMENTS);                                                                             \
+    }
+#define GG_OPTIONAL GG_NEEDED
+#include "driver.def"
+#define X GG_NEEDED
+OTHERS(X)

@@ -1,0 +1,606 @@
+/* sweep.c — every call that the library makes of the CUDA driver, and of those functions of the C library that can fail, fails in turn: once, that
+ * function from then on, or the whole GPU from then on. After each: every byte of every result right, or the documented error where operands lie
+ * in GPU memory; one line of warning at most; nothing leaked; no hang; and the next calls right.
+ *
+ *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR]] [--table FILE]
+ *
+ * The driver must be fail_cuda.c's, which LD_LIBRARY_PATH puts in the way of the real one or of fake_cuda.c's; fail_libc.c is preloaded, or its half
+ * is left out. Each scenario runs once undisturbed in a process of its own, which counts its calls; then each call of each function (at most N of
+ * them, evenly spread, where a function is called more often, as in polling) is a case, in a process of its own. --seconds S: what can be done in
+ * that time, every function's first calls first, then at random. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "faults.h"
+#include "problem.h"
+
+enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take: a hang */, EVENT_SLACK = 64 };
+
+/* ---- scenarios --------------------------------------------------------------------------------------------------------------------- */
+
+static struct problem tiny, short_0, short_2, tiled_0, tiled_2, blocks_0, blocks_2, wide;
+static struct faults *fail_cuda, *fail_libc; /* the latter NULL when not preloaded */
+static struct faults *failing;               /* the one whose plan this process follows */
+static atomic_uint documented;               /* errors that the header promises in place of a result */
+
+static int (*api_dgemm)(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double, void *, int64_t,
+                        void *);
+static int (*api_sgemm)(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, void *, int64_t,
+                        void *);
+static int (*warm_up)(void);
+static char *(*info)(void);
+static int (*cu_init)(unsigned), (*cu_retain)(void **, int), (*cu_enter)(void *), (*cu_alloc)(uint64_t *, size_t), (*cu_host)(void **, size_t, unsigned),
+    (*cu_up)(uint64_t, const void *, size_t), (*cu_down)(void *, uint64_t, size_t), (*cu_sync)(void *);
+
+static void armed(bool yes)
+{
+    if (failing)
+        atomic_store(&failing->armed, yes);
+}
+
+static const char *on_host(const struct problem *p)
+{
+    struct operands o = operands_new(p);
+    problem_reset(p, &o);
+    struct call x = problem_call(p, o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
+    armed(true);
+    call_gemm(p->spelling, &x);
+    armed(false);
+    const char *wrong = problem_wrong(p, &o);
+    operands_free(&o);
+    return wrong;
+}
+
+static const char *several(const struct problem *const *list)
+{
+    const char *wrong = NULL;
+    for (; *list && !wrong; list++)
+        wrong = on_host(*list);
+    return wrong;
+}
+#define SEVERAL(name, ...)                                                                                             \
+    static const char *name(void) { return several((const struct problem *const[]){__VA_ARGS__, NULL}); }
+SEVERAL(run_first, &tiny)
+SEVERAL(run_short_0, &short_0, &tiny)
+SEVERAL(run_short_2, &short_2, &short_0)
+SEVERAL(run_tiled_0, &tiled_0)
+SEVERAL(run_tiled_2, &tiled_2)
+SEVERAL(run_blocks_0, &blocks_0)
+SEVERAL(run_blocks_2, &blocks_2)
+SEVERAL(run_wide, &wide, &short_0)
+
+static const char *run_warmup(void)
+{
+    armed(true);
+    warm_up();
+    free(info());
+    armed(false);
+    return on_host(&short_2);
+}
+
+/* The test's own use of the driver, never failing. */
+static void open_gpu(void)
+{
+    static bool open;
+    void *context;
+    if (!open && (cu_init(0) || cu_retain(&context, 0) || cu_enter(context)))
+        exit((fprintf(stderr, "the test itself finds no GPU\n"), SKIP));
+    open = true;
+}
+
+/* Operands in page-locked memory, where the copy engine reads and writes them itself. */
+static const char *run_pinned(void)
+{
+    static struct operands o;
+    open_gpu();
+    for (int i = 0; i < 3; i++)
+        if (!o.image[i] && cu_host((void **)&o.image[i], tiled_0.bytes[i], 1))
+            return "the test itself finds no pinned memory";
+    problem_reset(&tiled_0, &o);
+    struct call x = problem_call(&tiled_0, o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
+    armed(true);
+    call_gemm(tiled_0.spelling, &x);
+    armed(false);
+    return problem_wrong(&tiled_0, &o);
+}
+
+/* Operands in GPU memory where `away` says so. By gpugemm_dgemm or by the BLAS name, which can only abort. */
+static const char *on_gpu(const struct problem *p, const bool away[3], bool api)
+{
+    static uint64_t memory[3];
+    static size_t room[3];
+    struct operands o = operands_new(p);
+    void *pointer[3];
+    open_gpu();
+    problem_reset(p, &o);
+    for (int i = 0; i < 3; i++) {
+        if (away[i] && room[i] < p->bytes[i] && cu_alloc(&memory[i], room[i] = p->bytes[i]))
+            return "the test itself finds no GPU memory";
+        if (away[i] && cu_up(memory[i], o.image[i], p->bytes[i]))
+            return "the test itself cannot copy";
+        pointer[i] = away[i] ? (void *)(memory[i] + AROUND) : o.image[i] + AROUND;
+    }
+    struct call x = problem_call(p, pointer[0], pointer[1], pointer[2]);
+    int status = 0;
+    armed(true);
+    if (api && p->spelling->dbl)
+        status = api_dgemm(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, x.alpha, x.a, x.lda, x.b, x.ldb, x.beta, x.c, x.ldc, NULL);
+    else if (api)
+        status = api_sgemm(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, (float)x.alpha, x.a, x.lda, x.b, x.ldb, (float)x.beta, x.c,
+                           x.ldc, NULL);
+    else
+        call_gemm(p->spelling, &x);
+    armed(false);
+    int lost = cu_sync((void *)1); /* a lost GPU keeps the result to itself */
+    for (int i = 0; i < 3 && !lost; i++)
+        if (away[i] && cu_down(o.image[i], memory[i], p->bytes[i]))
+            lost = 1;
+    const char *wrong = lost ? status ? NULL : "the GPU was lost, and success was reported" : problem_wrong(p, &o);
+    if (status) {
+        atomic_fetch_add(&documented, 1);
+        if (status < 0 || status > GPUGEMM_UNSUPPORTED)
+            wrong = "an undocumented status";
+        else if (wrong && (status == GPUGEMM_GPU_ERROR || !strcmp(wrong, "C is as it was")))
+            wrong = NULL;
+    }
+    operands_free(&o);
+    return wrong;
+}
+
+static const bool all_away[3] = {true, true, true}, a_away[3] = {true, false, false}, c_away[3] = {false, false, true};
+
+static const char *run_device_api(void)
+{
+    const char *wrong = on_gpu(&short_2, all_away, true);
+    return wrong ? wrong : on_gpu(&tiny, all_away, true);
+}
+
+static const char *run_mixed_api(void)
+{
+    const char *wrong = on_gpu(&short_2, a_away, true);
+    return wrong ? wrong : on_gpu(&tiled_0, c_away, true);
+}
+
+static const char *run_device_name(void) { return on_gpu(&short_0, all_away, false); }
+static const char *run_mixed_name(void) { return on_gpu(&short_2, a_away, false); }
+
+static void *one_thread(void *argument)
+{
+    static const struct problem *const each[] = {&tiny, &short_0, &tiled_2, &short_2};
+    const char *wrong = NULL;
+    for (uintptr_t i = 0; i < 4 && !wrong; i++) {
+        const struct problem *p = each[(i + (uintptr_t)argument) % 4];
+        struct operands o = operands_new(p);
+        wrong = problem_try(p, &o);
+        operands_free(&o);
+    }
+    return (void *)wrong;
+}
+
+static const char *run_threads(void)
+{
+    pthread_t thread[6];
+    void *wrong = NULL, *each;
+    armed(true);
+    for (uintptr_t i = 0; i < 6; i++)
+        if (pthread_create(&thread[i], NULL, one_thread, (void *)i))
+            exit(1);
+    for (int i = 0; i < 6; i++) {
+        pthread_join(thread[i], &each);
+        wrong = each ? each : wrong;
+    }
+    armed(false);
+    return wrong;
+}
+
+static const struct scenario {
+    const char *name, *environment; /* A=B C=D */
+    const char *(*run)(void);
+    bool names_gpu;  /* BLAS names with operands in GPU memory: they can only abort */
+    bool threaded;   /* how many objects are made depends on timing */
+    bool outputs;    /* into files: only the C library's failures */
+} scenarios[] = {
+    {"first call", "", run_first, false, false, false},
+    {"warm-up and info", "", run_warmup, false, false, false},
+    {"short, beta 0", "", run_short_0, false, false, false},
+    {"short, beta 2", "", run_short_2, false, false, false},
+    {"tiled, beta 0", "GPUGEMM_PINNED_MEMORY=1M", run_tiled_0, false, false, false},
+    {"tiled, beta 2", "GPUGEMM_PINNED_MEMORY=1M", run_tiled_2, false, false, false},
+    {"out of core, beta 0", "GPUGEMM_PINNED_MEMORY=1M GPUGEMM_GPU_MEMORY=3M", run_blocks_0, false, false, false},
+    {"out of core, beta 2", "GPUGEMM_PINNED_MEMORY=1M GPUGEMM_GPU_MEMORY=3M", run_blocks_2, false, false, false},
+    {"large kernels", "", run_wide, false, false, false},
+    {"pinned operands", "GPUGEMM_PINNED_MEMORY=1M", run_pinned, false, false, false},
+    {"GPU operands, gpugemm_*", "", run_device_api, false, false, false},
+    {"GPU operands, BLAS name", "", run_device_name, true, false, false},
+    {"mixed operands, gpugemm_*", "", run_mixed_api, false, false, false},
+    {"mixed operands, BLAS name", "", run_mixed_name, true, false, false},
+    {"6 threads", "GPUGEMM_PINNED_MEMORY=2M", run_threads, false, true, false},
+    {"statistics and trace", "GPUGEMM_STATS=stats.json GPUGEMM_TRACE=trace.txt", run_short_2, false, false, true},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+/* ---- one case, in a process of its own ------------------------------------------------------------------------------------------------ */
+
+enum { CUDA, LIBC, SHIMS };
+static const struct faults *shim_of(int shim) { return shim == CUDA ? fail_cuda : fail_libc; }
+static const char *const mode_names[] = {"once", "function", "all"};
+
+struct plan {
+    unsigned char scenario, shim, function, mode;
+    unsigned nth;
+    int error;
+};
+
+enum { ROUNDS = 4 };
+
+struct result {
+    char wrong[96];
+    unsigned long struck, gpu_calls, documented;
+    unsigned long calls[SHIMS][FAULT_FUNCTIONS];
+    long live[ROUNDS][FAULT_KINDS]; /* after each round */
+};
+
+static void (*read_stats)(struct gpugemm_stats *, size_t);
+
+static void carry_out(const struct plan *p, struct result *r, bool counting)
+{
+    const struct scenario *s = &scenarios[p->scenario];
+    char *environment = strdup(s->environment);
+    for (char *at = strtok(environment, " "); at; at = strtok(NULL, " "))
+        putenv(at);
+    failing = p->shim == CUDA ? fail_cuda : fail_libc;
+    if (!counting) {
+        failing->function = p->function;
+        failing->nth = p->nth;
+        failing->error = p->error;
+        failing->mode = (enum fault_mode)p->mode;
+    }
+    /* The fault falls into the first round; what lasts still lasts in two more; the fourth is undisturbed. What is made is kept for the next call, so
+     * the first rounds may add to it, but the last must not. */
+    for (int round = 0; round < ROUNDS && !*r->wrong; round++) {
+        if (round == ROUNDS - 1 && failing->mode != FAULT_ALL)
+            failing->function = -1;
+        const char *wrong = s->run();
+        if (round == 0) {
+            r->struck = atomic_load(&failing->struck);
+            for (int i = 0; i < FAULT_FUNCTIONS; i++)
+                r->calls[p->shim][i] = atomic_load(&failing->calls[i]);
+        }
+        if (wrong)
+            snprintf(r->wrong, sizeof r->wrong, "round %d: %s", round + 1, wrong);
+        for (int i = 0; i < FAULT_KINDS; i++)
+            r->live[round][i] = atomic_load(&fail_cuda->live[i]);
+    }
+    struct gpugemm_stats stats;
+    read_stats(&stats, sizeof stats);
+    r->gpu_calls = stats.device + stats.staged;
+    r->documented = documented;
+}
+
+struct worker {
+    pid_t pid;
+    int said; /* what it wrote to stderr */
+    double started;
+    struct plan plan;
+    struct result *result;
+};
+
+static char folder[] = "/tmp/gpugemm-sweep-XXXXXX";
+
+static void start(struct worker *w, const struct plan *plan, bool counting)
+{
+    w->plan = *plan;
+    memset(w->result, 0, sizeof *w->result);
+    w->said = memfd_create("stderr", MFD_CLOEXEC);
+    w->pid = fork();
+    if (w->pid)
+        return;
+    alarm(TIME_LIMIT);
+    char mine[80];
+    snprintf(mine, sizeof mine, "%s/%ld", folder, (long)getpid());
+    dup2(w->said, STDERR_FILENO);
+    if (scenarios[plan->scenario].outputs && (mkdir(mine, 0700) || chdir(mine)))
+        _exit(1);
+    carry_out(plan, w->result, counting);
+    if (scenarios[plan->scenario].outputs) {
+        unlink("stats.json"), unlink("trace.txt");
+        rmdir(mine);
+    }
+    exit(0); /* with its handlers: they have to get along with a lost GPU, too */
+}
+
+/* What is wrong with the case of a process that has ended; NULL: nothing. Its lines on stderr go to `text`. */
+static const char *judge(const struct worker *w, int status, char *text, size_t size)
+{
+    static char what[160];
+    const struct scenario *s = &scenarios[w->plan.scenario];
+    struct result *r = w->result;
+    ssize_t n = pread(w->said, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    int lines = 0;
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    bool aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && s->names_gpu && strstr(text, "operands in GPU memory");
+    if (aborted) {
+        r->documented++;
+        lines--;
+    }
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        return "it hangs";
+    if (status && !aborted)
+        return snprintf(what, sizeof what, "wait status %d", status), what;
+    if (*r->wrong)
+        return r->wrong;
+    if (lines > 1)
+        return snprintf(what, sizeof what, "%d lines of warning", lines), what;
+    /* While a function goes on failing nothing may pile up, nor afterwards; how many of the slots have got their events is a matter of timing. */
+    const char *function = shim_of(w->plan.shim)->names[w->plan.function];
+    bool frees = strstr(function, "Free") || strstr(function, "Destroy");
+    int last = w->plan.mode == FAULT_FUNCTION ? ROUNDS - 2 : ROUNDS - 1;
+    for (int i = 0; i < FAULT_KINDS && !s->threaded && !aborted && !frees && fail_cuda->kinds[i]; i++)
+        if (r->live[last][i] > r->live[1][i] + (strcmp(fail_cuda->kinds[i], "events") ? 0 : EVENT_SLACK))
+            return snprintf(what, sizeof what, "%ld %s after round 2, %ld after round %d", r->live[1][i], fail_cuda->kinds[i], r->live[last][i], last + 1), what;
+    return NULL;
+}
+
+/* ---- the sweep -------------------------------------------------------------------------------------------------------------------------- */
+
+static struct plan *cases;
+static long case_count;
+static struct result undisturbed[SCENARIOS][SHIMS];
+static struct {
+    long sites, functions, tried[3], right[3], documented, missed;
+} tally[SCENARIOS][SHIMS];
+static long wrong_count;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void show(const struct worker *w, const char *wrong, const char *text)
+{
+    const struct plan *p = &w->plan;
+    if (wrong_count++ < 25)
+        printf("WRONG: %s, %s call %u failing (%s, error %d): %s\n%.400s  again: --only '%s/%s/%u/%s/%d'\n", scenarios[p->scenario].name,
+               shim_of(p->shim)->names[p->function], p->nth, mode_names[p->mode], p->error, wrong, text, scenarios[p->scenario].name,
+               shim_of(p->shim)->names[p->function], p->nth, mode_names[p->mode], p->error);
+    fflush(stdout);
+}
+
+static void finish(struct worker *w, int status)
+{
+    char text[2000];
+    const struct plan *p = &w->plan;
+    const char *wrong = judge(w, status, text, sizeof text);
+    if (wrong)
+        show(w, wrong, text);
+    if (!w->result->struck && !wrong && !w->result->documented) {
+        tally[p->scenario][p->shim].missed++; /* timing: there was no such call this time */
+    } else {
+        tally[p->scenario][p->shim].tried[p->mode]++;
+        tally[p->scenario][p->shim].right[p->mode] += !wrong;
+        tally[p->scenario][p->shim].documented += w->result->documented > 0;
+    }
+    close(w->said);
+    w->pid = 0;
+}
+
+static void add(int scenario, int shim, int function, unsigned long nth, enum fault_mode mode, int error)
+{
+    if (case_count < MAX_CASES)
+        cases[case_count++] = (struct plan){(unsigned char)scenario, (unsigned char)shim, (unsigned char)function, (unsigned char)mode, (unsigned)nth, error};
+}
+
+/* What a function of the C library sets errno to. */
+static int libc_error(const char *name)
+{
+    return strstr(name, "alloc") && strcmp(name, "posix_fallocate") ? 12 /* ENOMEM */ : strstr(name, "pthread") ? 11 /* EAGAIN */
+           : !strcmp(name, "open") || !strcmp(name, "fcntl") || !strcmp(name, "fopen") ? 24 /* EMFILE */ : 28 /* ENOSPC */;
+}
+
+static void add_cases(int scenario, int shim, long most)
+{
+    static const int lost[] = {719 /* launch failed */, 702 /* timeout */, 700 /* illegal address */, 214 /* ECC */, 999 /* unknown */, 46 /* device unavailable */};
+    const struct faults *f = shim_of(shim);
+    for (int id = 0; id < f->functions; id++) {
+        unsigned long count = undisturbed[scenario][shim].calls[shim][id], step = count > (unsigned long)most ? count / (unsigned long)most : 1;
+        tally[scenario][shim].functions += count > 0;
+        for (unsigned long n = 1; n <= count; n += n < 8 ? 1 : step) {
+            tally[scenario][shim].sites++;
+            if (shim == LIBC) {
+                add(scenario, shim, id, n, FAULT_ONCE, libc_error(f->names[id]));
+                add(scenario, shim, id, n, FAULT_FUNCTION, libc_error(f->names[id]));
+            } else {
+                add(scenario, shim, id, n, FAULT_ONCE, 2);
+                add(scenario, shim, id, n, FAULT_ONCE, 1);
+                add(scenario, shim, id, n, FAULT_FUNCTION, 2);
+                add(scenario, shim, id, n, FAULT_ALL, lost[(n + (unsigned)id) % 6]);
+            }
+        }
+    }
+}
+
+/* First what comes first, then at random. */
+static int by_order(const void *x, const void *y)
+{
+    const struct plan *a = x, *b = y;
+    unsigned early_a = a->nth < 3 ? a->nth : 3, early_b = b->nth < 3 ? b->nth : 3;
+    if (early_a != early_b)
+        return early_a < early_b ? -1 : 1;
+    uint64_t i = a->nth * 64u + a->function * 7u + a->scenario * 131u + a->mode, j = b->nth * 64u + b->function * 7u + b->scenario * 131u + b->mode;
+    i = rng(&i), j = rng(&j);
+    return i < j ? -1 : i > j;
+}
+
+static void print_table(FILE *out)
+{
+    long sum[6] = {0};
+    for (int shim = 0; shim < SHIMS; shim++) {
+        fprintf(out, "%s\n%-28s %9s %6s %15s %15s %15s %11s %7s\n", shim == CUDA ? "CUDA driver" : "C library", "scenario", "functions", "sites",
+                "once", "function", "all", "documented", "missed");
+        for (int i = 0; i < SCENARIOS; i++) {
+            __typeof__(&tally[0][0]) t = &tally[i][shim];
+            if (!t->sites)
+                continue;
+            fprintf(out, "%-28s %9ld %6ld", scenarios[i].name, t->functions, t->sites);
+            for (int m = 0; m < 3; m++) {
+                char cell[40];
+                snprintf(cell, sizeof cell, "%ld/%ld", t->right[m], t->tried[m]);
+                fprintf(out, " %15s", t->tried[m] ? cell : "-");
+                sum[0] += t->right[m], sum[1] += t->tried[m];
+            }
+            fprintf(out, " %11ld %7ld\n", t->documented, t->missed);
+            sum[2] += t->sites, sum[3] += t->documented, sum[4] += t->missed;
+        }
+    }
+    fprintf(out, "%ld cases of %ld call sites, %ld right (%ld of them the documented error), %ld calls did not come up again\n", sum[1], sum[2],
+            sum[0], sum[3], sum[4]);
+}
+
+static void open_everything(const char *lib)
+{
+    void *library = open_library(lib, RTLD_LOCAL), *driver = open_library("libcuda.so.1", RTLD_LOCAL);
+    find_spellings(library);
+    fail_cuda = dlsym(driver, "fail_cuda"), fail_libc = dlsym(RTLD_DEFAULT, "fail_libc");
+    if (!fail_cuda)
+        exit((fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2));
+    *(void **)&api_sgemm = dlsym(library, "gpugemm_sgemm"), *(void **)&api_dgemm = dlsym(library, "gpugemm_dgemm");
+    *(void **)&warm_up = dlsym(library, "gpugemm_warmup"), *(void **)&info = dlsym(library, "gpugemm_info");
+    *(void **)&read_stats = dlsym(library, "gpugemm_stats_read");
+    *(void **)&cu_init = dlsym(driver, "cuInit"), *(void **)&cu_retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
+    *(void **)&cu_enter = dlsym(driver, "cuCtxSetCurrent"), *(void **)&cu_alloc = dlsym(driver, "cuMemAlloc_v2");
+    *(void **)&cu_host = dlsym(driver, "cuMemHostAlloc"), *(void **)&cu_up = dlsym(driver, "cuMemcpyHtoD_v2");
+    *(void **)&cu_down = dlsym(driver, "cuMemcpyDtoH_v2"), *(void **)&cu_sync = dlsym(driver, "cuStreamSynchronize");
+    struct link_map *map;
+    if (fail_libc && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
+        Dl_info first, last;
+        dladdr(*(void **)&read_stats, &first);
+        fail_libc->callers_lo = fail_libc->callers_hi = (uintptr_t)first.dli_fbase;
+        while (dladdr((void *)fail_libc->callers_hi, &last) && last.dli_fbase == first.dli_fbase)
+            fail_libc->callers_hi += 4096;
+    }
+}
+
+static const struct spelling *named(const char *name)
+{
+    for (int i = 0; i < SPELLINGS; i++)
+        if (!strcmp(spellings[i].name, name) && spellings[i].address)
+            return &spellings[i];
+    exit((fprintf(stderr, "no %s\n", name), 1));
+}
+
+static void make_problems(void)
+{
+    tiny = problem_make(named("dgemm_"), false, false, 48, 40, 33, 2, 3);
+    short_0 = problem_make(named("sgemm_"), true, false, 200, 150, 90, 0, 5);
+    short_2 = problem_make(named("cblas_dgemm"), false, true, 190, 210, 70, 2, 1);
+    tiled_0 = problem_make(named("dgemm_64_"), false, false, 330, 300, 64, 0, 2);
+    tiled_2 = problem_make(named("cblas_sgemm"), true, true, 410, 370, 50, 2, 7);
+    blocks_0 = problem_make(named("dgemm_"), true, false, 530, 700, 40, 0, 0);
+    blocks_2 = problem_make(named("dgemm_"), false, true, 300, 310, 520, 2, 3);
+    wide = problem_make(named("sgemm_"), false, false, 768, 640, 96, 2, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *lib = "build/libgpugemm.so", *only = NULL, *table = NULL;
+    long seconds = 0, jobs = sysconf(_SC_NPROCESSORS_ONLN), most = 400;
+    const struct option options[] = {{"lib", 1, 0, 'l'}, {"seconds", 1, 0, 's'}, {"jobs", 1, 0, 'j'}, {"most", 1, 0, 'm'}, {"only", 1, 0, 'o'},
+                                     {"table", 1, 0, 't'}, {0}};
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (o) {
+        case 'l': lib = optarg; break;
+        case 's': seconds = atol(optarg); break;
+        case 'j': jobs = atol(optarg); break;
+        case 'm': most = atol(optarg); break;
+        case 'o': only = optarg; break;
+        case 't': table = optarg; break;
+        default: return 2;
+        }
+    jobs = jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    setenv("GPUGEMM_MODE", "gpu", 1);
+    setenv("GPUGEMM_THREADS", "2", 0);
+    if (!mkdtemp(folder))
+        return 1;
+    open_everything(lib);
+    make_problems();
+
+    struct worker worker[MAX_JOBS] = {0};
+    struct result *results = mmap(NULL, sizeof *results * MAX_JOBS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < MAX_JOBS; i++)
+        worker[i].result = &results[i];
+    cases = malloc(MAX_CASES * sizeof *cases);
+
+    for (int i = 0; i < SCENARIOS; i++)
+        for (int shim = 0; shim < SHIMS; shim++) {
+            size_t length = strlen(scenarios[i].name);
+            if (!shim_of(shim) || (scenarios[i].outputs && shim == CUDA) ||
+                (only && (strncmp(only, scenarios[i].name, length) || (only[length] && only[length] != '/'))))
+                continue;
+            char text[2000];
+            int status;
+            start(&worker[0], &(struct plan){.scenario = (unsigned char)i, .shim = (unsigned char)shim}, true);
+            waitpid(worker[0].pid, &status, 0);
+            if (WIFEXITED(status) && WEXITSTATUS(status) == SKIP)
+                return puts("skipped: no GPU"), SKIP;
+            const char *wrong = judge(&worker[0], status, text, sizeof text);
+            undisturbed[i][shim] = *worker[0].result;
+            close(worker[0].said);
+            if (wrong || undisturbed[i][shim].gpu_calls == 0)
+                return printf("WRONG: %s undisturbed: %s, %lu calls on the GPU\n%s", scenarios[i].name, wrong ? wrong : "", undisturbed[i][shim].gpu_calls, text), 1;
+            add_cases(i, shim, most);
+        }
+
+    if (only && strchr(only, '/')) { /* one case, if it is given to the end */
+        struct plan found = {.nth = 0};
+        char name[64], mode[16];
+        int error;
+        unsigned nth;
+        if (sscanf(strchr(only, '/'), "/%63[^/]/%u/%15[^/]/%d", name, &nth, mode, &error) == 4)
+            for (long i = 0; i < case_count; i++)
+                if (!strcmp(shim_of(cases[i].shim)->names[cases[i].function], name) && !strcmp(mode_names[cases[i].mode], mode))
+                    found = cases[i], found.nth = nth, found.error = error;
+        if (!found.nth)
+            return fprintf(stderr, "no such case\n"), 2;
+        cases[0] = found, case_count = 1;
+    }
+    qsort(cases, (size_t)case_count, sizeof *cases, by_order);
+
+    double begun = now();
+    long next = 0, running = 0, all = case_count;
+    while (running > 0 || (next < case_count && !(seconds && now() - begun > (double)seconds))) {
+        for (int i = 0; i < jobs && next < case_count && !(seconds && now() - begun > (double)seconds); i++)
+            if (!worker[i].pid) {
+                start(&worker[i], &cases[next++], false);
+                running++;
+            }
+        int status;
+        pid_t pid = waitpid(-1, &status, 0);
+        for (int i = 0; i < jobs; i++)
+            if (worker[i].pid == pid && pid > 0) {
+                finish(&worker[i], status);
+                running--;
+            }
+    }
+    printf("%ld of %ld cases in %.0f s\n", next, all, now() - begun);
+    print_table(stdout);
+    FILE *out = table ? fopen(table, "w") : NULL;
+    if (out) {
+        print_table(out);
+        fclose(out);
+    }
+    rmdir(folder);
+    if (wrong_count)
+        printf("%ld WRONG\n", wrong_count);
+    return wrong_count > 0;
+}
