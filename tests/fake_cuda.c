@@ -1,9 +1,9 @@
-/* fake_cuda.c — a libcuda.so.1 without a GPU, to run the whole GPU side of the library where there is none: in CI, under sanitizers, with failures.
+/* fake_cuda.c — a libcuda.so.1 without a GPU, to run the whole GPU side of the library where there is none: in CI, under sanitizers, and, with
+ * fail_cuda.c in front of it, with planned failures.
  *
  * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake sees it through a second mapping
  * and checks every access against its allocation. Streams are threads that run late and at their own pace: a missing wait shows as a
  * wrong result (or to ThreadSanitizer). Kernels are plain loops over struct gg_args; it says it is an sm_70, which has the simple rows only.
- *   FAKE_CUDA_FAIL=function:n:error   the n-th call of it returns this error; one that is not 2 (out of memory) is sticky
  *   FAKE_CUDA_MEMORY=bytes            of the GPU, 1 GiB by default
  * Any call in a forked child of a process that has called cuInit aborts. */
 #include <cuda.h>
@@ -57,9 +57,7 @@ static struct {
     size_t used;
     struct CUstream_st legacy, *streams;
     bool legacy_started;
-    CUresult sticky;
     _Atomic pid_t pid;
-    unsigned long fail_calls;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local int contexts;
@@ -75,35 +73,15 @@ static void die(const char *format, ...)
     abort();
 }
 
-/* What the call is to return instead of doing its work; 0: go on. */
-static CUresult fault(const char *name, bool needs_context)
+static void check(const char *name, bool needs_context)
 {
-    const char *plan = getenv("FAKE_CUDA_FAIL");
-    size_t length = strlen(name);
     if (f.pid && f.pid != getpid())
         die("%s in a forked child", name);
     if (needs_context && !contexts)
         die("%s without a current context", name);
-    pthread_mutex_lock(&f.lock);
-    CUresult result = f.sticky;
-    if (plan && !result && !strncmp(plan, name, length) && plan[length] == ':') {
-        char *error;
-        if (++f.fail_calls == strtoul(plan + length + 1, &error, 10)) {
-            result = (CUresult)atoi(error + 1);
-            f.sticky = result == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : result;
-            pthread_cond_broadcast(&f.changed);
-        }
-    }
-    pthread_mutex_unlock(&f.lock);
-    return result;
 }
 
-#define ENTER(needs_context)                                                                                           \
-    do {                                                                                                               \
-        CUresult broken = fault(__func__, needs_context);                                                              \
-        if (broken)                                                                                                    \
-            return broken;                                                                                             \
-    } while (0)
+#define ENTER(needs_context) check(__func__, needs_context)
 
 static size_t memory_size(void)
 {
@@ -277,7 +255,7 @@ static void *stream_thread(void *argument)
     unsigned pace = (unsigned)(uintptr_t)argument;
     pthread_mutex_lock(&f.lock);
     for (;;) {
-        while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation) || f.sticky) {
+        while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation)) {
             if (s->destroyed && !s->first) { /* what was enqueued before is done first */
                 CUstream *at = &f.streams;
                 while (*at != s)
@@ -350,11 +328,10 @@ static CUresult drain(CUstream stream)
 {
     CUstream s = real_stream(stream);
     pthread_mutex_lock(&f.lock);
-    while (s->finished < s->enqueued && !f.sticky)
+    while (s->finished < s->enqueued)
         pthread_cond_wait(&f.changed, &f.lock);
-    CUresult result = f.sticky;
     pthread_mutex_unlock(&f.lock);
-    return result;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
@@ -382,16 +359,15 @@ CUresult cuCtxSynchronize(void)
 {
     ENTER(false);
     pthread_mutex_lock(&f.lock);
-    for (CUstream s = f.streams; s && !f.sticky;)
+    for (CUstream s = f.streams; s;)
         if (s->finished < s->enqueued) {
             pthread_cond_wait(&f.changed, &f.lock);
             s = f.streams; /* one may have gone meanwhile */
         } else {
             s = s->next;
         }
-    CUresult result = f.sticky;
     pthread_mutex_unlock(&f.lock);
-    return result;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream stream)
@@ -442,9 +418,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 static CUresult event_state(CUevent event, bool wait)
 {
     pthread_mutex_lock(&f.lock);
-    while (wait && event->done < event->recorded && !f.sticky)
+    while (wait && event->done < event->recorded)
         pthread_cond_wait(&f.changed, &f.lock);
-    CUresult result = f.sticky ? f.sticky : event->done < event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    CUresult result = event->done < event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     pthread_mutex_unlock(&f.lock);
     return result;
 }
@@ -553,7 +529,7 @@ TRIVIAL(cuModuleLoadData, (CUmodule *module, const void *image), true, *module =
 TRIVIAL(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name), true, (void)module, *function = (CUfunction)strdup(name))
 TRIVIAL(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute what, int value), true, (void)function, (void)what, (void)value)
 
-CUresult cuCtxPopCurrent(CUcontext *context) /* works on a lost GPU too */
+CUresult cuCtxPopCurrent(CUcontext *context)
 {
     if (contexts == 0)
         die("cuCtxPopCurrent without cuCtxPushCurrent");
