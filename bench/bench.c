@@ -1,297 +1,167 @@
-/* bench.c — libgpugemm beside cuBLAS, cublasXt, NVBLAS and OpenBLAS, interleaved in one process on the same random data.
+/* bench.c — operands in GPU memory: libgpugemm, its single kernels, the ladder and cuBLAS, interleaved in one process on the same random data.
  *
- *   bench [--device] [--host] [--types sd] [--layouts NN,NT,TN,TT] [--sizes 1024,4096,4097x4099x4093] [--seconds 0.3] [--csv FILE]
- *         [--lib PATH] [--blas PATH] [--cublas PATH] [--nvblas PATH] [--commit TEXT]
+ *   bench [--list square,odd] [--sizes 1024,4097x4099x4093,4096+1,4096@1] [--types sd] [--layouts NN,NT,TN,TT] [--seconds 0.25] [--csv FILE]
+ *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls]
  *
- * --device: operands in GPU memory, gpugemm_?gemm on a stream against cublas?gemm; CUDA events around each call, L2 flushed before it,
- * beta = 0. --host: pageable operands under the BLAS names; wall clock. Median of as many rounds as fit `seconds` (at least 5; host 3), the
- * contestants taking turns within a round. Every contestant's C is verified: sampled elements against float64 (long double for dgemm) dot
- * products, as a fraction of the componentwise bound: above 1 is wrong, and the exit status says so.
- * Everything but libc is opened at run time, and what is not there is left out. */
-#include <dlfcn.h>
+ * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements off. `square` and `odd` are the lists of the README.
+ * --lib again adds another build, or with :ROW one whose kernel is forced; the first is what the others are compared with. --ladder adds the
+ * kernels of bench/ladder (column-major NN, sgemm). --calls measures the time a call takes on the host instead.
+ *
+ * One row is timed by CUDA events around each call on one stream, beta = 0. Before each call a fill of 256 MB replaces what L2 holds, for
+ * everybody alike, and gives the host time to enqueue, so that no launch is waited for. The contestants take turns, in alternate order; after
+ * warm-up the median of as many rounds as fit `seconds`, 5 at least. The ratio is the other's median over ours: above 1 we are faster.
+ * Every contestant's C, poisoned with NaN before, is verified at sampled elements: the error in u (|A||B|), u the rounding unit; above k + 2 it is
+ * wrong, and the exit status says so. After a list the ratios to cuBLAS are summed up. */
 #include <getopt.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "../include/gpugemm.h"
+#include "rig.h"
+
+#include "ladder/ladder.h"
+
+enum { MAX_ROUNDS = 400, MAX_CONTESTANTS = 24 };
 
 struct problem {
     bool dbl, ta, tb;
-    int64_t m, n, k, lda, ldb, ldc;
-    const void *a, *b; /* in the memory the contestant wants: the GPU's or the host's */
-    void *c;
+    int64_t m, n, k, lda, ldb, ldc, off; /* off: elements from the operands' memory to their bases */
+    device_ptr a, b, c;
 };
 
-/* ---- what is opened at run time ------------------------------------------------------------------------------------------ */
-
-typedef void *handle;
-typedef uint64_t device_ptr;
-
-#define DRIVER(X)                                                                                                      \
-    X(cuInit, (unsigned))                                                                                              \
-    X(cuDeviceGet, (int *, int))                                                                                       \
-    X(cuDevicePrimaryCtxRetain, (handle *, int))                                                                       \
-    X(cuCtxSetCurrent, (handle))                                                                                       \
-    X(cuMemAlloc_v2, (device_ptr *, size_t))                                                                           \
-    X(cuMemFree_v2, (device_ptr))                                                                                      \
-    X(cuMemcpyHtoD_v2, (device_ptr, const void *, size_t))                                                             \
-    X(cuMemcpyDtoH_v2, (void *, device_ptr, size_t))                                                                   \
-    X(cuMemsetD32Async, (device_ptr, unsigned, size_t, handle))                                                        \
-    X(cuStreamCreate, (handle *, unsigned))                                                                            \
-    X(cuStreamSynchronize, (handle))                                                                                   \
-    X(cuEventCreate, (handle *, unsigned))                                                                             \
-    X(cuEventRecord, (handle, handle))                                                                                 \
-    X(cuEventElapsedTime, (float *, handle, handle))
-#define CUBLAS(X)                                                                                                      \
-    X(cublasCreate_v2, (handle *))                                                                                     \
-    X(cublasSetStream_v2, (handle, handle))                                                                            \
-    X(cublasSetMathMode, (handle, int))                                                                                \
-    X(cublasSgemm_v2, (handle, int, int, int, int, int, const float *, const void *, int, const void *, int, const float *, void *, int)) \
-    X(cublasDgemm_v2, (handle, int, int, int, int, int, const double *, const void *, int, const void *, int, const double *, void *, int)) \
-    X(cublasXtCreate, (handle *))                                                                                      \
-    X(cublasXtDeviceSelect, (handle, int, int *))                                                                      \
-    X(cublasXtSgemm, (handle, int, int, size_t, size_t, size_t, const float *, const void *, size_t, const void *, size_t, const float *, void *, size_t)) \
-    X(cublasXtDgemm, (handle, int, int, size_t, size_t, size_t, const double *, const void *, size_t, const void *, size_t, const double *, void *, size_t))
-#define POINTER(name, arguments) static int(*name) arguments;
-DRIVER(POINTER) CUBLAS(POINTER)
 #define OURS(X) X(sgemm) X(dgemm) X(warmup) X(last_decision)
-#define POINTER_TO_OURS(name) static __typeof__(gpugemm_##name) *our_##name;
-OURS(POINTER_TO_OURS)
+struct contestant {
+    char name[64];
+    bool (*run)(const struct contestant *, const struct problem *);
+    const struct ladder_step *step;
+    handle function;
+#define POINTER_TO_OURS(name) __typeof__(gpugemm_##name) *name;
+    OURS(POINTER_TO_OURS)
+};
+static struct contestant contestants[MAX_CONTESTANTS];
+static int contestant_count, cublas_index = -1;
 
-typedef void fortran_gemm(const char *, const char *, const int *, const int *, const int *, const void *, const void *, const int *,
-                          const void *, const int *, const void *, void *, const int *, size_t, size_t);
-
-static const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *cublas_path, *nvblas_path, *commit, *types = "sd";
-static const char *layouts = "NN,NT,TN,TT", *sizes = "256,512,1000,1024,2048,4096,4097x4099x4093,8192";
-static double seconds = 0.3;
+static const char *types = "sd", *layouts = "NN,NT,TN,TT", *sizes, *lists;
+static double seconds = 0.25;
 static FILE *csv;
-static char machine[256] = "no GPU";
-static handle stream, cublas, cublas_xt;
+static device_ptr operands[3];
 
-static void *open_first(const char *const *names)
-{
-    for (void *library; *names; names++)
-        if ((library = dlopen(*names, RTLD_NOW | RTLD_LOCAL)))
-            return library;
-    return NULL;
-}
+/* ---- the contestants: false when one cannot run the problem ---------------------------------------------------------------------------- */
 
-static bool resolved(void *library, const char *name, void *pointer)
-{
-    *(void **)pointer = library ? dlsym(library, name) : NULL;
-    return *(void **)pointer != NULL;
-}
-
-static bool open_gpu(void)
-{
-    void *library = open_first((const char *[]){"libcuda.so.1", NULL});
-    int device;
-    handle context;
-    bool all = library != NULL;
-#define FIND(name, arguments) all = resolved(library, #name, &name) && all;
-    DRIVER(FIND)
-    if (!all || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
-        cuStreamCreate(&stream, 1 /* CU_STREAM_NON_BLOCKING */))
-        return false;
-    library = open_first((const char *[]){cublas_path ? cublas_path : "libcublas.so.13", "libcublas.so.12", "libcublas.so",
-                                          "/usr/local/cuda/lib64/libcublas.so", NULL});
-    all = library != NULL;
-    CUBLAS(FIND)
-    if (all && cublasCreate_v2(&cublas) == 0) {
-        cublasSetStream_v2(cublas, stream);
-        cublasSetMathMode(cublas, 0); /* CUBLAS_DEFAULT_MATH: FP32 stays FP32 */
-        if (cublasXtCreate(&cublas_xt) || cublasXtDeviceSelect(cublas_xt, 1, (int[]){0}))
-            cublas_xt = NULL;
-    } else
-        cublas = NULL;
-    FILE *p = popen("nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader -i 0 2>/dev/null", "r");
-    if (p && fgets(machine, sizeof machine, p)) {
-        machine[strcspn(machine, "\n")] = 0;
-        for (char *c = machine; *c; c++)
-            *c = *c == ',' ? ';' : *c;
-    }
-    if (p)
-        pclose(p);
-    return true;
-}
-
-/* ---- the contestants: false when one cannot run the problem ---------------------------------------------------------------- */
-
-static fortran_gemm *ours_host[2], *openblas_host[2], *nvblas_host[2];
-
-static bool run_ours(const struct problem *p)
+static bool run_ours(const struct contestant *self, const struct problem *p)
 {
     enum gpugemm_transpose ta = p->ta ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS, tb = p->tb ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS;
-    return our_sgemm &&
-           (p->dbl ? our_dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, p->a, p->lda, p->b, p->ldb, 0, p->c, p->ldc, stream)
-                   : our_sgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, p->a, p->lda, p->b, p->ldb, 0, p->c, p->ldc, stream)) == 0;
+    if (p->dbl)
+        return self->dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (double *)p->a, p->lda, (double *)p->b, p->ldb, 0, (double *)p->c, p->ldc,
+                           stream) == 0;
+    return self->sgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (float *)p->a, p->lda, (float *)p->b, p->ldb, 0, (float *)p->c, p->ldc,
+                       stream) == 0;
 }
 
-static bool run_cublas(const struct problem *p)
+static bool run_cublas(const struct contestant *self, const struct problem *p)
 {
     int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
     double one = 1, zero = 0;
     float one_f = 1, zero_f = 0;
-    return cublas && (p->dbl ? cublasDgemm_v2(cublas, p->ta, p->tb, m, n, k, &one, p->a, lda, p->b, ldb, &zero, p->c, ldc)
-                             : cublasSgemm_v2(cublas, p->ta, p->tb, m, n, k, &one_f, p->a, lda, p->b, ldb, &zero_f, p->c, ldc)) == 0;
+    (void)self;
+    if (p->dbl)
+        return cublasDgemm_v2(cublas, p->ta, p->tb, m, n, k, &one, (void *)p->a, lda, (void *)p->b, ldb, &zero, (void *)p->c, ldc) == 0;
+    return cublasSgemm_v2(cublas, p->ta, p->tb, m, n, k, &one_f, (void *)p->a, lda, (void *)p->b, ldb, &zero_f, (void *)p->c, ldc) == 0;
 }
 
-static bool run_xt(const struct problem *p)
+static bool run_ladder(const struct contestant *self, const struct problem *p)
 {
-    size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, lda = (size_t)p->lda, ldb = (size_t)p->ldb, ldc = (size_t)p->ldc;
-    double one = 1, zero = 0;
-    float one_f = 1, zero_f = 0;
-    return cublas_xt && (p->dbl ? cublasXtDgemm(cublas_xt, p->ta, p->tb, m, n, k, &one, p->a, lda, p->b, ldb, &zero, p->c, ldc)
-                                : cublasXtSgemm(cublas_xt, p->ta, p->tb, m, n, k, &one_f, p->a, lda, p->b, ldb, &zero_f, p->c, ldc)) == 0;
+    const struct ladder_step *s = self->step;
+    struct ladder_args args = {(int)p->m, (int)p->n, (int)p->k,     (int)p->lda,   (int)p->ldb,  (int)p->ldc,
+                               1,         0,         (float *)p->a, (float *)p->b, (float *)p->c};
+    void *parameters[] = {&args};
+    return !p->dbl && !p->ta && !p->tb && ladder_takes(s, &args) &&
+           cuLaunchKernel(self->function, ladder_blocks(p->m, s->tile_m), ladder_blocks(p->n, s->tile_n), 1, (unsigned)s->threads, 1, 1, 0, stream,
+                          parameters, NULL) == 0;
 }
 
-static bool run_fortran(fortran_gemm *const gemm[2], const struct problem *p)
+static struct contestant *add(const char *name, bool (*run)(const struct contestant *, const struct problem *))
 {
-    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-    double one = 1, zero = 0;
-    float one_f = 1, zero_f = 0;
-    if (gemm[p->dbl])
-        gemm[p->dbl](p->ta ? "T" : "N", p->tb ? "T" : "N", &m, &n, &k, p->dbl ? (void *)&one : &one_f, p->a, &lda, p->b, &ldb,
-                     p->dbl ? (void *)&zero : &zero_f, p->c, &ldc, 1, 1);
-    return gemm[p->dbl] != NULL;
+    if (contestant_count == MAX_CONTESTANTS)
+        exit((fprintf(stderr, "more than %d contestants\n", MAX_CONTESTANTS), 2));
+    struct contestant *c = &contestants[contestant_count++];
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->run = run;
+    return c;
 }
 
-static bool run_ours_host(const struct problem *p) { return run_fortran(ours_host, p); }
-static bool run_openblas(const struct problem *p) { return run_fortran(openblas_host, p); }
-static bool run_nvblas(const struct problem *p) { return run_fortran(nvblas_host, p); }
+/* PATH[:ROW]. The loader gives one instance of a file however often it is opened, so a second instance, with a kernel of its own, is opened from
+ * a copy of the file. The library reads its environment at the first call. */
+static void add_library(const char *what)
+{
+    char path[1024], copy[] = "/tmp/libgpugemm.XXXXXX", command[2200];
+    snprintf(path, sizeof path, "%s", what);
+    char *row = strchr(path, ':');
+    if (row)
+        *row++ = 0;
+    int fd = mkstemp(copy);
+    snprintf(command, sizeof command, "cp '%s' %s", path, copy);
+    void *library = fd >= 0 && system(command) == 0 ? dlopen(copy, RTLD_NOW | RTLD_LOCAL) : NULL;
+    unlink(copy), close(fd);
+    struct contestant *c = add(row ? row : contestant_count ? what : "gpugemm", run_ours);
+    bool all = library != NULL;
+#define FIND_OURS(name) all = resolved(library, "gpugemm_" #name, &c->name) && all;
+    OURS(FIND_OURS)
+    if (!all)
+        exit((fprintf(stderr, "%s: %s\n", path, library ? "it lacks a name of gpugemm.h" : "it cannot be opened"), 1));
+    if (row)
+        setenv("GPUGEMM_KERNEL", row, 1);
+    c->warmup();
+    unsetenv("GPUGEMM_KERNEL");
+}
 
-struct contestant {
-    const char *name;
-    bool (*run)(const struct problem *);
+static void add_ladder(const char *folder)
+{
+    for (const struct ladder_step *s = ladder; s < ladder + LADDER_STEPS; s++) {
+        char path[1024];
+        handle module, function;
+        snprintf(path, sizeof path, "%s/%s.fatbin", folder, s->name);
+        if (cuModuleLoad(&module, path) || cuModuleGetFunction(&function, module, s->name))
+            exit((fprintf(stderr, "%s does not load\n", path), 1));
+        struct contestant *c = add(s->name, run_ladder);
+        c->step = s, c->function = function;
+    }
+}
+
+/* ---- verification ------------------------------------------------------------------------------------------------------------------- */
+
+enum { MAX_SAMPLES = 300 };
+struct sample {
+    int64_t offset; /* in C, elements */
+    long double sum, size;
 };
-static const struct contestant on_device[] = {{"gpugemm", run_ours}, {"cublas", run_cublas}};
-static const struct contestant on_host[] = {{"gpugemm", run_ours_host}, {"cublasxt", run_xt}, {"nvblas", run_nvblas}, {"openblas", run_openblas}};
 
-static void open_host(bool gpu)
+static int draw_samples(const struct problem *p, struct sample *samples)
 {
-    void *library = dlopen(blas, RTLD_NOW | RTLD_LOCAL);
-    for (int d = 0; d < 2; d++)
-        resolved(library, d ? "dgemm_" : "sgemm_", &openblas_host[d]);
-    if (!gpu)
-        return;
-    char path[] = "/tmp/nvblas.conf.XXXXXX";
-    int fd = mkstemp(path);
-    dprintf(fd, "NVBLAS_LOGFILE /dev/null\nNVBLAS_CPU_BLAS_LIB %s\nNVBLAS_GPU_LIST 0\n", blas);
-    close(fd);
-    setenv("NVBLAS_CONFIG_FILE", path, 1);
-    library = open_first((const char *[]){nvblas_path ? nvblas_path : "libnvblas.so.13", "libnvblas.so.12", "libnvblas.so",
-                                          "/usr/local/cuda/lib64/libnvblas.so", NULL});
-    for (int d = 0; d < 2; d++)
-        resolved(library, d ? "dgemm_" : "sgemm_", &nvblas_host[d]);
-}
-
-/* ---- random operands: a prime period of them, so that host and GPU copies of any size can be made and read back by index ---- */
-
-enum { PERIOD = 4194301 };
-static double random_d[PERIOD];
-static float random_s[PERIOD];
-
-static void draw_data(void)
-{
-    uint64_t x = 88172645463325252u;
-    for (int i = 0; i < PERIOD; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        random_d[i] = random_s[i] = (float)((double)(int64_t)x * 0x1p-63);
-        random_d[i] += (double)(x & 0xffffff) * 0x1p-53;
-    }
-}
-
-static double datum(bool dbl, int64_t index, int which) /* B starts elsewhere in the period than A */
-{
-    int64_t i = (index + which * 1234567) % PERIOD;
-    return dbl ? random_d[i] : (double)random_s[i];
-}
-
-static void *make_operand(bool dbl, int64_t elements, int which, bool device)
-{
-    size_t size = dbl ? 8 : 4, done = 0, total = (size_t)elements;
-    device_ptr d = 0;
-    char *h = NULL;
-    if (device ? cuMemAlloc_v2(&d, total * size) != 0 : (h = malloc(total * size)) == NULL) {
-        fprintf(stderr, "no memory for %zu elements\n", total);
-        exit(1);
-    }
-    for (size_t i = (size_t)which * 1234567 % PERIOD; done < total; i = 0) {
-        size_t count = PERIOD - i < total - done ? PERIOD - i : total - done;
-        const void *from = dbl ? (const void *)(random_d + i) : random_s + i;
-        if (device)
-            cuMemcpyHtoD_v2(d + done * size, from, count * size);
-        else
-            memcpy(h + done * size, from, count * size);
-        done += count;
-    }
-    return device ? (void *)d : h;
-}
-
-static void release(void *operand, bool device)
-{
-    if (device)
-        cuMemFree_v2((device_ptr)operand);
-    else
-        free(operand);
-}
-
-static void poison(const struct problem *p, bool device)
-{
-    size_t bytes = (size_t)(p->ldc * p->n) * (p->dbl ? 8 : 4);
-    if (device)
-        cuMemsetD32Async((device_ptr)p->c, ~0u, bytes / 4, stream), cuStreamSynchronize(stream);
-    else
-        memset(p->c, 0xff, bytes);
-}
-
-/* Largest error of 300 elements, corners first, as a fraction of the componentwise bound. NaN counts as infinite. */
-static double worst_error(const struct problem *p, bool device)
-{
-    double worst = 0, u = p->dbl ? 0x1p-53 : 0x1p-24, gamma = ((double)p->k + 2) * u / (1 - ((double)p->k + 2) * u);
-    for (int64_t s = 0; s < 300; s++) {
+    int64_t count = 500000 / p->k;
+    count = count < 16 ? 16 : count > MAX_SAMPLES ? MAX_SAMPLES : count;
+    for (int64_t s = 0; s < count; s++) {
         int64_t i = s < 4 ? (s & 1) * (p->m - 1) : s * 7919 % p->m, j = s < 4 ? (s >> 1) * (p->n - 1) : s * 104729 % p->n;
-        long double sum = 0, size = 0;
-        for (int64_t l = 0; l < p->k; l++) {
-            long double term = (long double)datum(p->dbl, p->ta ? l + i * p->lda : i + l * p->lda, 0) *
-                               datum(p->dbl, p->tb ? j + l * p->ldb : l + j * p->ldb, 1);
-            sum += term, size += fabsl(term);
-        }
-        size_t offset = (size_t)(i + j * p->ldc), bytes = p->dbl ? 8 : 4;
+        samples[s].offset = i + j * p->ldc;
+        exact_element(p->dbl, p->k, p->off + (p->ta ? i * p->lda : i), p->ta ? 1 : p->lda, p->off + (p->tb ? j : j * p->ldb), p->tb ? p->ldb : 1,
+                      &samples[s].sum, &samples[s].size);
+    }
+    return (int)count;
+}
+
+/* The largest error in u |A||B|; NaN counts as infinite. */
+static double worst_error(const struct problem *p, const struct sample *samples, int count)
+{
+    double worst = 0, u = p->dbl ? 0x1p-53 : 0x1p-24;
+    for (int s = 0; s < count; s++) {
         double d = 0;
         float f = 0;
-        void *to = p->dbl ? (void *)&d : &f;
-        if (device)
-            cuMemcpyDtoH_v2(to, (device_ptr)p->c + offset * bytes, bytes);
-        else
-            memcpy(to, (char *)p->c + offset * bytes, bytes);
-        double error = fabs((double)((p->dbl ? d : (double)f) - sum)) / (gamma * (double)size);
+        size_t bytes = p->dbl ? 8 : 4;
+        cuMemcpyDtoH_v2(p->dbl ? (void *)&d : &f, p->c + (size_t)samples[s].offset * bytes, bytes);
+        double error = fabs((double)((p->dbl ? d : (double)f) - samples[s].sum)) / (u * (double)samples[s].size);
         worst = error <= worst ? worst : isnan(error) ? INFINITY : error;
     }
     return worst;
 }
 
-/* ---- timing ------------------------------------------------------------------------------------------------------------------ */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
-enum { MAX_ROUNDS = 100, MAX_CONTESTANTS = 4 };
+/* ---- timing ------------------------------------------------------------------------------------------------------------------------- */
 
 static void flush_l2(void)
 {
@@ -302,174 +172,309 @@ static void flush_l2(void)
         cuMemsetD32Async(buffer, value++, FLUSH / 4, stream);
 }
 
-/* Fills times[contestant][round]; contestants that are not `able` are passed over. On the device they take turns. On the host each makes its calls
- * in a row, OpenBLAS last: its threads spin for more than 0.1 s after a call, at the cost of whoever copies with threads of its own next. */
-static void time_rounds(const struct contestant *contestants, int count, const bool *able, const struct problem *p, bool device,
-                        int rounds, double times[][MAX_ROUNDS])
+/* Fills times[contestant][round], the contestants in order in even rounds and in reverse in odd ones. Returns the SM clock meanwhile. */
+static int time_rounds(const bool *able, const struct problem *p, int rounds, double times[][MAX_ROUNDS])
 {
     static handle events[MAX_CONTESTANTS][MAX_ROUNDS][2];
-    if (!device) {
-        usleep(300000);
-        for (int c = 0; c < count; c++)
-            for (int r = 0; r < rounds && able[c]; r++) {
-                usleep(2000);
-                double start = now();
-                contestants[c].run(p);
-                times[c][r] = now() - start;
-            }
-        return;
-    }
     for (int r = 0; r < rounds; r++)
-        for (int c = 0; c < count; c++)
-            if (able[c]) {
-                for (int e = 0; e < 2; e++)
-                    if (!events[c][r][e])
-                        cuEventCreate(&events[c][r][e], 0);
-                flush_l2();
-                cuEventRecord(events[c][r][0], stream);
-                contestants[c].run(p);
-                cuEventRecord(events[c][r][1], stream);
-            }
+        for (int turn = 0; turn < contestant_count; turn++) {
+            int c = r % 2 ? contestant_count - 1 - turn : turn;
+            if (!able[c])
+                continue;
+            for (int e = 0; e < 2; e++)
+                if (!events[c][r][e])
+                    cuEventCreate(&events[c][r][e], 0);
+            flush_l2();
+            cuEventRecord(events[c][r][0], stream);
+            contestants[c].run(&contestants[c], p);
+            cuEventRecord(events[c][r][1], stream);
+        }
+    int clock = sm_clock();
     cuStreamSynchronize(stream);
-    for (int c = 0; c < count; c++)
+    for (int c = 0; c < contestant_count; c++)
         for (int r = 0; r < rounds && able[c]; r++) {
             float ms = NAN;
             cuEventElapsedTime(&ms, events[c][r][0], events[c][r][1]);
             times[c][r] = 1e-3 * ms;
         }
+    return clock;
 }
 
-/* One row of the table. Returns whether all results were right. */
-static bool measure(const struct contestant *contestants, int count, struct problem p, bool device)
+/* Microseconds that a call takes on the host, enqueueing it: in batches too short to fill the queue, the GPU having nothing else to do. */
+static void time_calls(const bool *able, const struct problem *p, double times[][MAX_ROUNDS])
+{
+    enum { BATCHES = 15 };
+    int calls = (double)p->m * (double)p->n * (double)p->k < 1e9 ? 100 : 10;
+    for (int b = -1; b < BATCHES; b++)
+        for (int c = 0; c < contestant_count; c++) {
+            double start = now();
+            for (int i = 0; i < calls && able[c]; i++)
+                contestants[c].run(&contestants[c], p);
+            times[c][b < 0 ? 0 : b] = (now() - start) / calls;
+            cuStreamSynchronize(stream);
+        }
+    for (int c = 0; c < contestant_count; c++)
+        if (able[c]) {
+            double middle = median(times[c], BATCHES);
+            printf("  %s %.2f us (%.2f to %.2f)", contestants[c].name, 1e6 * middle, 1e6 * times[c][0], 1e6 * times[c][BATCHES - 1]);
+            if (csv)
+                fprintf(csv, "calls,%cgemm,%c%c,%lldx%lldx%lld,%lld,%lld,%lld,%lld,%s,,%d,%.9f,%.9f,%.9f,,,,,%s,%s,%s\n", p->dbl ? 'd' : 's',
+                        p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->m, (long long)p->n,
+                        (long long)p->k, (long long)p->off, contestants[c].name, BATCHES, middle, times[c][0], times[c][BATCHES - 1], machine,
+                        date_now(), commit);
+        }
+    printf("\n");
+}
+
+/* ---- a row of the table, a list, the sum of a list --------------------------------------------------------------------------------------- */
+
+/* What the sum of a list is made of: the ratios to cuBLAS, and the sizes they belong to. */
+struct ratios {
+    int count;
+    double ratio[1024];
+    char where[1024][64];
+    int64_t n[1024]; /* 0: not square */
+};
+
+/* The time that no GPU of this kind can beat: multiply-adds at its peak, or A and B read and C written once, at the bandwidth that a copy reaches. */
+static double peak_flops[2], bandwidth; /* by type; a second */
+
+static void find_roofline(void)
+{
+    enum { BYTES = 1 << 30 };
+    const int cc = compute_capability, fma = cc == 80 ? 64 : 128, fma_d = cc == 90 ? 128 : cc == 80 || cc == 100 ? 64 : 2;
+    device_ptr from, to;
+    handle events[2];
+    peak_flops[0] = 2e6 * fma * sm_count * sm_mhz, peak_flops[1] = 2e6 * fma_d * sm_count * sm_mhz;
+    if (cuMemAlloc_v2(&from, BYTES) || cuMemAlloc_v2(&to, BYTES) || cuEventCreate(&events[0], 0) || cuEventCreate(&events[1], 0))
+        exit((fprintf(stderr, "no GPU memory\n"), 1));
+    for (int r = 0; r < 6; r++) {
+        float ms;
+        cuEventRecord(events[0], stream), cuMemcpyDtoDAsync_v2(to, from, BYTES, stream), cuEventRecord(events[1], stream);
+        cuStreamSynchronize(stream), cuEventElapsedTime(&ms, events[0], events[1]);
+        bandwidth = fmax(bandwidth, 2e3 * BYTES / ms);
+    }
+    cuMemFree_v2(from), cuMemFree_v2(to);
+    printf("# roofline: %.1f TFLOP/s sgemm, %.1f dgemm (%d SMs, %d MHz), %.0f GB/s (a copy of 1 GiB, read + write)\n", 1e-12 * peak_flops[0],
+           1e-12 * peak_flops[1], sm_count, sm_mhz, 1e-9 * bandwidth);
+}
+
+static double roofline(const struct problem *p)
+{
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    return fmax(2 * m * n * k / peak_flops[p->dbl], (m * k + k * n + m * n) * (p->dbl ? 8 : 4) / bandwidth);
+}
+
+static void summarise(const struct ratios *all, const char *title, int64_t low, int64_t high)
+{
+    int count = 0, least = -1, below_1 = 0, below_98 = 0;
+    double logarithms = 0;
+    for (int i = 0; i < all->count; i++) {
+        if (low && (all->n[i] < low || all->n[i] > high))
+            continue;
+        least = least < 0 || all->ratio[i] < all->ratio[least] ? i : least;
+        below_1 += all->ratio[i] < 1, below_98 += all->ratio[i] < 0.98;
+        logarithms += log(all->ratio[i]), count++;
+    }
+    if (count)
+        printf("SUM %-26s %3d ratios to cuBLAS: geometric mean %.3f, least %.3f (%s), %d below 1.00, %d below 0.98\n", title, count,
+               exp(logarithms / count), all->ratio[least], all->where[least], below_1, below_98);
+}
+
+/* Returns whether all results were right. */
+static bool measure(struct problem p, const char *list, const char *size, bool calls, struct ratios *ratios)
 {
     static double times[MAX_CONTESTANTS][MAX_ROUNDS];
-    double slowest = 0, error[MAX_CONTESTANTS] = {0}, ours = 0;
-    bool able[MAX_CONTESTANTS], right = true;
-    struct gpugemm_decision decision = {.kernel = "", .path = ""};
-    p.lda = p.ta ? p.k : p.m, p.ldb = p.tb ? p.n : p.k, p.ldc = p.m;
-    p.a = make_operand(p.dbl, p.m * p.k, 0, device), p.b = make_operand(p.dbl, p.k * p.n, 1, device);
-    p.c = make_operand(p.dbl, p.m * p.n, 2, device);
-    if (device) /* a copy from pageable memory may return before its last bytes have arrived, and `stream` does not wait for it */
-        cuStreamSynchronize(NULL);
-    for (int c = 0; c < count; c++) {
-        poison(&p, device);
-        able[c] = contestants[c].run(&p);
-        if (device)
-            cuStreamSynchronize(stream);
-        if (c == 0 && able[c] && our_last_decision)
-            our_last_decision(&decision, sizeof decision);
-        error[c] = able[c] ? worst_error(&p, device) : 0;
-        right = right && error[c] <= 1;
+    static struct sample samples[MAX_SAMPLES];
+    double error[MAX_CONTESTANTS] = {0}, slowest = 0, medians[MAX_CONTESTANTS];
+    bool able[MAX_CONTESTANTS] = {0}, right = true;
+    struct gpugemm_decision decision = {.kernel = ""};
+    char where[64];
+    const size_t element = p.dbl ? 8 : 4;
+    p.a = operands[0] + (size_t)p.off * element, p.b = operands[1] + (size_t)p.off * element, p.c = operands[2] + (size_t)p.off * element;
+    snprintf(where, sizeof where, "%c%c %s", p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', size);
+    printf("%cgemm %c%c %-18s", p.dbl ? 'd' : 's', p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', size);
+    int sampled = draw_samples(&p, samples);
+    for (int c = 0; c < contestant_count; c++) {
+        cuMemsetD32Async(p.c, ~0u, (size_t)(p.ldc * p.n) * element / 4, stream), cuStreamSynchronize(stream);
+        double start = now();
+        able[c] = contestants[c].run(&contestants[c], &p);
+        cuStreamSynchronize(stream);
+        slowest += able[c] ? now() - start : 0;
+        if (c == 0 && contestants[c].last_decision)
+            contestants[c].last_decision(&decision, sizeof decision);
+        error[c] = able[c] ? worst_error(&p, samples, sampled) : 0;
+        right = right && error[c] <= (double)p.k + 2;
     }
-    time_rounds(contestants, count, able, &p, device, 1, times);
-    for (int c = 0; c < count; c++)
-        slowest += able[c] ? times[c][0] : 0;
-    int least = device ? 5 : 3, rounds = (int)fmin(seconds / (slowest + 1e-9), MAX_ROUNDS);
-    rounds = rounds < least ? least : rounds;
-    time_rounds(contestants, count, able, &p, device, rounds, times);
+    if (calls)
+        return time_calls(able, &p, times), right;
+    if (slowest < 0.2) { /* else that was warm-up enough */
+        time_rounds(able, &p, 2, times);
+        double start = now();
+        time_rounds(able, &p, 2, times);
+        slowest = (now() - start) / 2;
+    }
+    int rounds = (int)fmin(seconds / slowest, MAX_ROUNDS), clock = time_rounds(able, &p, rounds = rounds < 5 ? 5 : rounds, times);
 
-    printf("%s %cgemm %c%c %6lld %6lld %6lld", device ? "device" : "host  ", p.dbl ? 'd' : 's', p.ta ? 'T' : 'N', p.tb ? 'T' : 'N',
-           (long long)p.m, (long long)p.n, (long long)p.k);
-    time_t t = time(NULL);
-    char date[32];
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
-    for (int c = 0; c < count; c++) {
-        if (!able[c]) {
-            printf("  %8s %7s", contestants[c].name, "-");
+    for (int c = 0; c < contestant_count; c++) {
+        if (!able[c])
             continue;
-        }
-        qsort(times[c], (size_t)rounds, sizeof(double), ascending);
-        double median = times[c][rounds / 2], rate = 2e-12 * (double)p.m * (double)p.n * (double)p.k / median;
-        ours = c == 0 ? median : ours;
-        printf("  %8s %7.3f", contestants[c].name, rate);
-        if (c > 0 && ours > 0)
-            printf(" (x%.2f)", median / ours);
-        if (!(error[c] <= 1))
+        medians[c] = median(times[c], rounds);
+        double tflops = 2e-12 * (double)p.m * (double)p.n * (double)p.k / medians[c], ratio = able[0] ? medians[c] / medians[0] : NAN;
+        printf("  %s %.3f", contestants[c].name, tflops);
+        if (c)
+            printf(" (x%.3f)", ratio);
+        if (!(error[c] <= (double)p.k + 2))
             printf(" WRONG");
         if (csv)
-            fprintf(csv, "%s,%cgemm,%c%c,%lld,%lld,%lld,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%s,%s,%s\n", device ? "device" : "host", p.dbl ? 'd' : 's',
-                    p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', (long long)p.m, (long long)p.n, (long long)p.k, contestants[c].name,
-                    c ? "" : decision.kernel, rounds, median, times[c][0], times[c][rounds - 1], rate, error[c], machine, date, commit);
+            fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%.3f,%d,%s,%s,%s\n", list, p.dbl ? 'd' : 's',
+                    p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', size, (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.off, contestants[c].name,
+                    c ? "" : decision.kernel, rounds, medians[c], times[c][0], times[c][rounds - 1], tflops, ratio, error[c], clock, machine,
+                    date_now(), commit);
+        if (c == cublas_index && c && able[0] && ratios->count < 1024) {
+            ratios->ratio[ratios->count] = ratio;
+            ratios->n[ratios->count] = p.m == p.n && p.n == p.k && p.lda == p.m && !p.off ? p.m : 0;
+            strcpy(ratios->where[ratios->count++], where);
+        }
     }
-    printf("   %d rounds, error %.2f  %s %s\n", rounds, error[0], decision.path, decision.kernel);
+    double bound = roofline(&p), tflops = 2e-12 * (double)p.m * (double)p.n * (double)p.k / bound;
+    printf("   %.0f %% of the roofline; %d rounds, %d MHz, error %.2f u  %s\n", able[0] ? 100 * bound / medians[0] : 0, rounds, clock, error[0],
+           decision.kernel);
+    if (csv)
+        fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,roofline,,,%.9f,,,%.4f,,,,%s,%s,%s\n", list, p.dbl ? 'd' : 's', p.ta ? 'T' : 'N',
+                p.tb ? 'T' : 'N', size, (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.off, bound, tflops, machine, date_now(), commit);
     fflush(stdout);
-    release((void *)p.a, device), release((void *)p.b, device), release(p.c, device);
     return right;
 }
 
-static bool measure_all(const struct contestant *contestants, int count, bool device)
+/* n, MxNxK, each with +P and @E. */
+static struct problem parse_size(const char *size, bool dbl, const char *layout)
 {
-    bool right = true;
-    char *list = strdup(sizes), *save = NULL;
-    for (const char *type = types; *type; type++)
-        for (const char *layout = layouts; layout; layout = strchr(layout, ',') ? strchr(layout, ',') + 1 : NULL) {
-            strcpy(list, sizes);
-            for (char *size = strtok_r(list, ",", &save); size; size = strtok_r(NULL, ",", &save)) {
-                long long m, n, k;
-                int given = sscanf(size, "%lldx%lldx%lld", &m, &n, &k);
-                struct problem p = {.dbl = *type == 'd', .ta = layout[0] == 'T', .tb = layout[1] == 'T', .m = m,
-                                    .n = given == 3 ? n : m, .k = given == 3 ? k : m};
-                right = measure(contestants, count, p, device) && right;
-            }
+    long long m = 0, n = 0, k = 0, pitch = 0, off = 0;
+    int given = sscanf(size, "%lldx%lldx%lld", &m, &n, &k);
+    const char *plus = strchr(size, '+'), *at = strchr(size, '@');
+    pitch = plus ? atoll(plus + 1) : 0, off = at ? atoll(at + 1) : 0;
+    n = given == 3 ? n : m, k = given == 3 ? k : m;
+    if (m < 1 || n < 1 || k < 1)
+        exit((fprintf(stderr, "%s is no size\n", size), 2));
+    struct problem p = {.dbl = dbl, .ta = layout[0] == 'T', .tb = layout[1] == 'T', .m = m, .n = n, .k = k, .off = off};
+    p.lda = (p.ta ? k : m) + pitch, p.ldb = (p.tb ? n : k) + pitch, p.ldc = m + pitch;
+    return p;
+}
+
+static const char *next_layout(const char *layout) { return (layout = strchr(layout, ',')) ? layout + 1 : NULL; }
+
+/* Memory for the largest operands of the list, full of random data. */
+static void make_operands(bool dbl, const char *list_sizes)
+{
+    int64_t most[3] = {0};
+    char *list = strdup(list_sizes), *save = NULL;
+    for (char *size = strtok_r(list, ",", &save); size; size = strtok_r(NULL, ",", &save))
+        for (const char *layout = layouts; layout; layout = next_layout(layout)) {
+            struct problem p = parse_size(size, dbl, layout);
+            int64_t elements[] = {p.lda * (p.ta ? p.m : p.k), p.ldb * (p.tb ? p.k : p.n), p.ldc * p.n};
+            for (int o = 0; o < 3; o++)
+                most[o] = elements[o] + p.off > most[o] ? elements[o] + p.off : most[o];
         }
     free(list);
+    for (int o = 0; o < 3; o++) {
+        const int64_t element = dbl ? 8 : 4, bytes = most[o] * element, start = o * B_STARTS;
+        if (operands[o])
+            cuMemFree_v2(operands[o]);
+        if (cuMemAlloc_v2(&operands[o], (size_t)(bytes > PERIOD * element ? bytes : PERIOD * element)))
+            exit((fprintf(stderr, "no GPU memory for %lld elements\n", (long long)most[o]), 1));
+        const char *from = dbl ? (char *)random_d : (char *)random_s;
+        cuMemcpyHtoD_v2(operands[o], from + start * element, (size_t)((PERIOD - start) * element));
+        cuMemcpyHtoD_v2(operands[o] + (size_t)((PERIOD - start) * element), from, (size_t)(start * element));
+        for (int64_t done = PERIOD * element; done < bytes; done *= 2)
+            cuMemcpyDtoD_v2(operands[o] + (size_t)done, operands[o], (size_t)(done < bytes - done ? done : bytes - done));
+    }
+    cuCtxSynchronize(); /* these copies may return before they have ended, and `stream` does not wait for them */
+}
+
+static bool run_list(const char *name, const char *list_sizes, bool calls)
+{
+    bool right = true;
+    for (const char *type = types; *type; type++) {
+        struct ratios *ratios = calloc(1, sizeof *ratios);
+        char *list = strdup(list_sizes), *save = NULL, title[64];
+        make_operands(*type == 'd', list_sizes);
+        for (const char *layout = layouts; layout; layout = next_layout(layout)) {
+            strcpy(list, list_sizes);
+            for (char *size = strtok_r(list, ",", &save); size; size = strtok_r(NULL, ",", &save))
+                right = measure(parse_size(size, *type == 'd', layout), name, size, calls, ratios) && right;
+        }
+        const int64_t ranges[][2] = {{0, 0}, {1024, 1024}, {1, 2048}, {4096, 1 << 30}};
+        for (int i = 0; i < 4 && ratios->count > 1; i++) {
+            const char *part[] = {"", " n = 1024", " n <= 2048", " n >= 4096"};
+            snprintf(title, sizeof title, "%cgemm %s%s", *type, name, part[i]);
+            summarise(ratios, title, ranges[i][0], ranges[i][1]);
+        }
+        free(list), free(ratios);
+    }
     return right;
 }
+
+static const struct {
+    const char *name, *sizes;
+} named[] = {{"square", "256,384,512,768,1000,1024,1536,2048,3000,4096,6000,8192,16384"},
+             {"odd", "4097x4099x4093,1000,4095,4096x4096x64,4096x64x4096,64x4096x4096,64x64x65536,1x4096x4096,4096x1x4096,16x16384x16384,"
+                     "16384x128x128,128x128x16384,511x513x8191,1024+1,4096+1,1024@1,4096@1"},
+             {"ladder", "128,256,512,768,1024,1536,2048,3072,4096,6144,8192"}};
 
 int main(int argc, char **argv)
 {
-    int device = 0, host = 0;
-    const char *csv_path = NULL;
-    const struct option options[] = {{"device", 0, &device, 1}, {"host", 0, &host, 1}, {"types", 1, 0, 't'}, {"layouts", 1, 0, 'y'},
-                                     {"sizes", 1, 0, 'n'}, {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'}, {"lib", 1, 0, 'l'},
-                                     {"blas", 1, 0, 'b'}, {"cublas", 1, 0, 'u'}, {"nvblas", 1, 0, 'v'}, {"commit", 1, 0, 'g'}, {0}};
+    int calls = 0;
+    const char *csv_path = NULL, *cublas_path = NULL, *ladder_folder = NULL, *libs[MAX_CONTESTANTS] = {"build/libgpugemm.so"};
+    int lib_count = 0;
+    const struct option options[] = {{"types", 1, 0, 't'},   {"layouts", 1, 0, 'y'}, {"sizes", 1, 0, 'n'},    {"list", 1, 0, 'i'},
+                                     {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'},     {"lib", 1, 0, 'l'},      {"cublas", 1, 0, 'u'},
+                                     {"ladder", 1, 0, 'd'},  {"commit", 1, 0, 'g'},  {"calls", 0, &calls, 1}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 't': types = optarg; break;
         case 'y': layouts = optarg; break;
         case 'n': sizes = optarg; break;
+        case 'i': lists = optarg; break;
         case 's': seconds = strtod(optarg, NULL); break;
         case 'c': csv_path = optarg; break;
-        case 'l': lib = optarg; break;
-        case 'b': blas = optarg; break;
+        case 'l': libs[lib_count++ % MAX_CONTESTANTS] = optarg; break;
         case 'u': cublas_path = optarg; break;
-        case 'v': nvblas_path = optarg; break;
+        case 'd': ladder_folder = optarg; break;
         case 'g': commit = optarg; break;
         case 0: break;
         default: return 2;
         }
     setenv("NVIDIA_TF32_OVERRIDE", "0", 1); /* no library may trade precision for speed here */
-    setenv("GPUGEMM_BLAS", blas, 0);
     draw_data();
-    bool gpu = open_gpu(), right = true;
-    char head[64] = "";
-    FILE *git = commit ? NULL : popen("git rev-parse --short HEAD 2>/dev/null", "r");
-    if (git && fgets(head, sizeof head, git))
-        head[strcspn(head, "\n")] = 0;
-    commit = commit ? commit : head;
-    void *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
-    bool all = library != NULL;
-#define FIND_OURS(name) all = resolved(library, "gpugemm_" #name, &our_##name) && all;
-    OURS(FIND_OURS)
-    if (!all)
-        fprintf(stderr, "%s is left out: %s\n", lib, library ? "it lacks a name of gpugemm.h" : dlerror());
+    find_commit();
+    if (!open_gpu())
+        return printf("# no GPU\n"), 77;
+    for (int l = 0; l < (lib_count ? lib_count : 1) && strcmp(libs[l], "none"); l++)
+        add_library(libs[l]);
+    if (ladder_folder)
+        add_ladder(ladder_folder);
+    int version = 0;
+    if (open_cublas(cublas_path)) {
+        cublas_index = contestant_count;
+        add("cublas", run_cublas);
+        cublasGetVersion_v2(cublas, &version);
+    }
     if (csv_path && !(csv = fopen(csv_path, "w")))
         return perror(csv_path), 1;
     if (csv)
-        fprintf(csv, "where,routine,layout,m,n,k,library,kernel,rounds,median_s,min_s,max_s,tflops,error,machine,date,commit\n");
-    printf("# %s; commit %s; TFLOP/s, then how many times longer than gpugemm's the others take\n", machine, commit);
-    if (device && !gpu)
-        printf("# no GPU: --device is left out\n");
-    if (gpu && all)
-        our_warmup();
-    if (device && gpu)
-        right = measure_all(all ? on_device : on_device + 1, all ? 2 : 1, true) && right;
-    if (host) {
-        open_host(gpu);
-        for (int d = 0; d < 2; d++)
-            resolved(library, d ? "dgemm_" : "sgemm_", &ours_host[d]);
-        right = measure_all(on_host, 4, false) && right;
-    }
+        fprintf(csv,
+                "list,routine,layout,size,m,n,k,offset,library,kernel,rounds,median_s,min_s,max_s,tflops,ratio,error_u,sm_mhz,machine,date,commit\n");
+    printf("# %s; commit %s; cuBLAS %d; %s\n", machine, commit, version,
+           calls ? "time of a call on the host, median (least to most) of batches"
+                 : "TFLOP/s, then how many times as long as the first the others take");
+    find_roofline();
+    bool right = true;
+    for (size_t i = 0; lists && i < sizeof named / sizeof *named; i++)
+        if (strstr(lists, named[i].name))
+            right = run_list(named[i].name, named[i].sizes, calls) && right;
+    if (sizes || !lists)
+        right = run_list("sizes", sizes ? sizes : "256,512,1000,1024,2048,4096,4097x4099x4093,8192", calls) && right;
     if (csv)
         fclose(csv);
     return !right;

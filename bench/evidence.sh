@@ -1,31 +1,63 @@
 #!/usr/bin/env bash
-# evidence.sh OUT — on a machine with a GPU: the figures that the README quotes, from one run, as text and CSV in the folder OUT. Wants a build in
-# build/; takes about three minutes. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where Debian's packages are not.
-# cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
+# evidence.sh OUT [PART...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build in build/.
+# Each part takes less than 150 seconds and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of them:
+#   calls    random calls under every name, on the GPU, against OpenBLAS; what a declined call costs
+#   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
+#   ladder   the kernels of bench/ladder, ours, cuBLAS and the roofline
+#   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor
+#   small    short calls, whole processes, many threads
+#   dispatch 40 sizes: is the default ever the slower choice
+#   core     out of core: little GPU memory
+#   main     examples/numpy_matmul.py
+# The pictures are made from the CSVs, where matplotlib is: bench/plot.py OUT. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where
+# Debian's packages are not. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
 set -u
 cd "$(dirname "$0")/.."
-out=$(mkdir -p "${1:?usage: evidence.sh OUT}" && cd "$1" && pwd)
-lib=$PWD/build/libgpugemm.so
+out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
+shift
+[ $# -gt 0 ] || set -- calls device ladder host small dispatch core main
+build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
 cuda=$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))' 2> /dev/null)
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0
-bench() { timeout 200 build/tests/bench "$@" --lib "$lib" --commit "$commit"; }
-{
-    echo "# $(date -u +%F) commit $commit"
-    nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader
-    grep -m1 'model name' /proc/cpuinfo
-    echo "== 100 000 random calls, GPUGEMM_MODE=gpu, against OpenBLAS"
-    GPUGEMM_MODE=gpu build/tests/fuzz --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu | tail -1
-    echo "== the same number, operands in GPU memory or mixed"
-    GPUGEMM_MODE=gpu build/tests/fuzz --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu --device | tail -1
-    echo "== a declined call"
-    build/tests/declined --lib "$lib" --blas "$blas"
-    echo "== device pointers"
-    bench --device --blas "$blas" --types sd --layouts NN,NT,TN,TT --sizes 256,512,1024,2048,4096,8192 --csv "$out/device.csv"
-    echo "== host pointers, pageable; at 8192 without OpenBLAS, which would take a minute"
-    bench --host --blas "$blas" --types sd --layouts NN --sizes 256,512,1024,2048,4096 --csv "$out/host.csv"
-    bench --host --blas none --types sd --layouts NN --sizes 8192 --csv "$out/host-8192.csv"
-    echo "== the main job"
-    build/gpugemm run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192
-} 2>&1 | tee "$out/evidence.txt"
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas
+
+bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
+host() { timeout 140 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
+fuzz() { GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
+
+part() {
+    case $1 in
+    calls)
+        fuzz
+        fuzz --device
+        "$build/tests/declined" --lib "$lib" --blas "$blas"
+        ;;
+    device)
+        bench --list square,odd --csv "$out/device.csv"
+        bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
+        ;;
+    ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;
+    host) host large ;;
+    small)
+        host small
+        host start
+        host threads
+        ;;
+    dispatch) host dispatch --seconds 0.1 ;;
+    core) host core ;;
+    main) "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
+    *) echo "evidence.sh: no part $1" ;;
+    esac
+}
+
+for name; do
+    {
+        echo "# $name, $(date -u +%FT%TZ), commit $commit"
+        nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader
+        grep -m1 'model name' /proc/cpuinfo
+        start=$SECONDS
+        part "$name"
+        echo "# $((SECONDS - start)) s"
+    } 2>&1 | tee "$out/$name.txt"
+done

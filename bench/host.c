@@ -1,0 +1,761 @@
+/* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
+ *
+ *   host --part large|small|dispatch|start|threads|core [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
+ *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd]
+ *
+ * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), small (latency), dispatch
+ * (40 sizes: is the default ever slower than OpenBLAS with its best number of threads, or than the forced GPU?), start (a whole process with one
+ * dgemm), threads (many callers at once), core (little GPU memory). --sizes replaces the sizes of large and dispatch.
+ *
+ * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process: this program starts itself again
+ * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again
+ * for warm-up, then timed by the wall clock, short calls in batches of 50 us: the median of as many as fit `seconds`. Operands are 4 KB pages, or
+ * page-locked ones. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out likewise, and the
+ * time our kernels take on operands in GPU memory, all measured in this run. */
+#include <getopt.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "rig.h"
+
+typedef void fortran_gemm(const char *, const char *, const int *, const int *, const int *, const void *, const void *, const int *, const void *,
+                          const int *, const void *, void *, const int *, size_t, size_t);
+
+struct problem {
+    bool dbl, ta, tb, pinned;
+    int64_t m, n, k;
+    int beta;
+};
+
+enum kind { FLOOR, OURS, FORCED, OPENBLAS, NVBLAS, XT };
+static const struct contestant {
+    const char *name;
+    enum kind kind;
+    int threads;
+} contestants[] = {{"floor", FLOOR, 0},         {"gpugemm", OURS, 0},        {"gpugemm_forced", FORCED, 0}, {"openblas_1", OPENBLAS, 1},
+                   {"openblas_2", OPENBLAS, 2}, {"openblas_4", OPENBLAS, 4}, {"openblas_8", OPENBLAS, 8},   {"openblas_16", OPENBLAS, 16},
+                   {"nvblas", NVBLAS, 0},       {"cublasxt", XT, 0}};
+enum { CONTESTANTS = sizeof contestants / sizeof *contestants, MAX_CASES = 256, MAX_ROUNDS = 2000 };
+
+struct result {
+    double median, min, max, error;
+    int rounds;
+    char kernel[48];
+};
+
+static const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *nvblas_path, *cublas_path, *part = "large", *sizes, *types = "sd";
+static double seconds = 0.15;
+static struct problem cases[MAX_CASES];
+static struct result results[CONTESTANTS][MAX_CASES];
+static int case_count;
+static FILE *csv;
+extern char **environ;
+
+/* ---- the cases of a part, and who runs them ------------------------------------------------------------------------------------------------ */
+
+static void add_case(bool dbl, const char *layout, int64_t m, int64_t n, int64_t k, int beta, bool pinned)
+{
+    if (case_count < MAX_CASES && strchr(types, dbl ? 'd' : 's'))
+        cases[case_count++] = (struct problem){dbl, layout[0] == 'T', layout[1] == 'T', pinned, m, n, k, beta};
+}
+
+static void add_sizes(const char *list, bool dbl)
+{
+    char *copy = strdup(list), *save = NULL;
+    for (char *size = strtok_r(copy, ",", &save); size; size = strtok_r(NULL, ",", &save)) {
+        long long m, n, k;
+        int given = sscanf(size, "%lldx%lldx%lld", &m, &n, &k);
+        add_case(dbl, "NN", m, given == 3 ? n : m, given == 3 ? k : m, 0, false);
+    }
+    free(copy);
+}
+
+static void make_cases(void)
+{
+    static const char *const layouts[] = {"NT", "TN", "TT"};
+    for (int dbl = 0; dbl < 2; dbl++) {
+        if (sizes)
+            add_sizes(sizes, dbl);
+        else if (!strcmp(part, "large")) {
+            for (int64_t n = 2048; n <= 16384; n *= 2)
+                for (int beta = 0; beta < 2; beta++)
+                    add_case(dbl, "NN", n, n, n, beta, false);
+            for (int i = 0; i < 3; i++)
+                add_case(dbl, layouts[i], 8192, 8192, 8192, 0, false);
+            for (int64_t n = 4096; n <= 16384; n *= 2)
+                add_case(dbl, "NN", n, n, n, 0, true);
+        } else if (!strcmp(part, "small"))
+            add_sizes("64,128,256,384,512,768,1000,1024,1500", dbl);
+        else if (!strcmp(part, "dispatch"))
+            add_sizes(
+                "8,16,24,32,48,64,96,128,160,192,256,320,384,448,512,640,768,1000,1280,1536,2048,3000,4096,6000,8192,16384,1x1000x1000,1000x1x1000,"
+                "1x8000x8000,8000x1x8000,2000x2000x1,4096x4096x16,16x4096x4096,4096x16x4096,64x64x65536,100000x64x64,64x64x1000000,"
+                "5000x100x100,100x5000x100,300x300x5000",
+                dbl);
+    }
+}
+
+static double flops(const struct problem *p) { return 2.0 * (double)p->m * (double)p->n * (double)p->k; }
+
+static bool wanted(const struct contestant *who, const struct problem *p)
+{
+    bool large = !strcmp(part, "large"), plain = !p->beta && !p->pinned && !p->ta && !p->tb;
+    switch (who->kind) {
+    case FLOOR: return large;
+    case OURS: return true;
+    case FORCED: return !large;
+    case OPENBLAS:
+        if (who->threads > sysconf(_SC_NPROCESSORS_ONLN) || (large && who->threads != 8) || (large && !plain))
+            return false;
+        return flops(p) / (who->threads * (p->dbl ? 2e10 : 4e10)) < (who->threads == 8 ? 4 : 1); /* seconds, roughly */
+    case NVBLAS: return large ? plain && p->n <= 8192 : !strcmp(part, "small") && p->n >= 512;
+    case XT: return large && !p->beta && !p->ta && !p->tb && (p->n == 4096 || p->n == 8192);
+    }
+    return false;
+}
+
+/* ---- operands ------------------------------------------------------------------------------------------------------------------------------ */
+
+static char *pages[2][3]; /* pinned, operand */
+
+struct fill {
+    char *to;
+    int64_t from, to_end, start, element;
+};
+
+static void *fill(void *argument)
+{
+    struct fill *f = argument;
+    const char *data = f->element == 8 ? (char *)random_d : (char *)random_s;
+    for (int64_t i = f->from; i < f->to_end;) {
+        int64_t at = (i + f->start) % PERIOD, run = PERIOD - at < f->to_end - i ? PERIOD - at : f->to_end - i;
+        memcpy(f->to + i * f->element, data + at * f->element, (size_t)(run * f->element));
+        i += run;
+    }
+    return NULL;
+}
+
+/* Memory for the largest operands of one type among the cases, full of random data. */
+static void make_operands(const struct contestant *who, bool dbl, bool pinned)
+{
+    int64_t most[3] = {0}, element = dbl ? 8 : 4;
+    for (int c = 0; c < case_count; c++) {
+        const struct problem *p = &cases[c];
+        if (p->dbl != dbl || p->pinned != pinned || !wanted(who, p))
+            continue;
+        int64_t elements[] = {p->m * p->k, p->k * p->n, p->m * p->n};
+        for (int o = 0; o < 3; o++)
+            most[o] = elements[o] > most[o] ? elements[o] : most[o];
+    }
+    for (int o = 0; o < 3 && most[0]; o++) {
+        size_t bytes = (size_t)(most[o] * element);
+        void *memory = NULL;
+        if (pinned ? cuMemHostAlloc(&memory, bytes, 1 /* portable */) != 0
+                   : (memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) == MAP_FAILED)
+            exit((fprintf(stderr, "no memory for %lld elements\n", (long long)most[o]), 1));
+        if (!pinned)
+            madvise(memory, bytes, MADV_NOHUGEPAGE);
+        pages[pinned][o] = memory;
+        enum { FILLERS = 8 };
+        pthread_t threads[FILLERS];
+        struct fill parts[FILLERS];
+        for (int t = 0; t < FILLERS; t++) {
+            parts[t] = (struct fill){memory, most[o] * t / FILLERS, most[o] * (t + 1) / FILLERS, o * (int64_t)B_STARTS, element};
+            pthread_create(&threads[t], NULL, fill, &parts[t]);
+        }
+        for (int t = 0; t < FILLERS; t++)
+            pthread_join(threads[t], NULL);
+    }
+}
+
+static void drop_operands(bool dbl, bool pinned)
+{
+    (void)dbl; /* pageable ones are left to the end of the process: their sizes are not kept */
+    for (int o = 0; o < 3; o++) {
+        if (pages[pinned][o] && pinned)
+            cuMemFreeHost(pages[pinned][o]);
+        pages[pinned][o] = NULL;
+    }
+}
+
+/* ---- one contestant, in a process of its own --------------------------------------------------------------------------------------------- */
+
+static fortran_gemm *fortran[2];
+static handle cublas_xt;
+static __typeof__(gpugemm_warmup) *our_warmup;
+static __typeof__(gpugemm_last_decision) *our_decision;
+static __typeof__(gpugemm_sgemm) *our_sgemm;
+static __typeof__(gpugemm_dgemm) *our_dgemm;
+
+static void run(const struct problem *p, const void *a, const void *b, void *c)
+{
+    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = p->ta ? k : m, ldb = p->tb ? n : k;
+    double one = 1, beta = p->beta;
+    float one_f = 1, beta_f = (float)p->beta;
+    if (cublas_xt) {
+        int status = p->dbl ? cublasXtDgemm(cublas_xt, p->ta, p->tb, p->m, p->n, p->k, &one, a, (size_t)lda, b, (size_t)ldb, &beta, c, (size_t)m)
+                            : cublasXtSgemm(cublas_xt, p->ta, p->tb, p->m, p->n, p->k, &one_f, a, (size_t)lda, b, (size_t)ldb, &beta_f, c, (size_t)m);
+        if (status)
+            exit((fprintf(stderr, "cublasXt: status %d\n", status), 1));
+    } else
+        fortran[p->dbl](p->ta ? "T" : "N", p->tb ? "T" : "N", &m, &n, &k, p->dbl ? (void *)&one : &one_f, a, &lda, b, &ldb,
+                        p->dbl ? (void *)&beta : &beta_f, c, &m, 1, 1);
+}
+
+static double *element_of(const struct problem *p, void *c, int64_t i, int64_t j, double *value)
+{
+    size_t at = (size_t)(i + j * p->m);
+    *value = p->dbl ? ((double *)c)[at] : (double)((float *)c)[at];
+    return value;
+}
+
+/* One verified call: the largest error of some elements, in u (|A||B| + |C|). */
+static double verified_call(const struct problem *p, const void *a, const void *b, void *c)
+{
+    enum { SAMPLES = 100 };
+    int64_t i[SAMPLES], j[SAMPLES];
+    double before[SAMPLES], after, worst = 0, u = p->dbl ? 0x1p-53 : 0x1p-24;
+    int count = 200000 / p->k < SAMPLES ? (int)(200000 / p->k) + 8 : SAMPLES;
+    count = count > SAMPLES ? SAMPLES : count;
+    for (int s = 0; s < count; s++) {
+        i[s] = s < 4 ? (s & 1) * (p->m - 1) : s * 7919 % p->m, j[s] = s < 4 ? (s >> 1) * (p->n - 1) : s * 104729 % p->n;
+        element_of(p, c, i[s], j[s], &before[s]);
+        if (!p->beta)
+            memset((char *)c + (size_t)(i[s] + j[s] * p->m) * (p->dbl ? 8 : 4), 0xff, p->dbl ? 8 : 4);
+    }
+    run(p, a, b, c);
+    for (int s = 0; s < count; s++) {
+        long double sum, size;
+        exact_element(p->dbl, p->k, p->ta ? i[s] * p->k : i[s], p->ta ? 1 : p->m, p->tb ? j[s] : j[s] * p->k, p->tb ? p->n : 1, &sum, &size);
+        if (p->beta)
+            sum += before[s], size += fabs(before[s]);
+        double error = fabs((double)(*element_of(p, c, i[s], j[s], &after) - sum)) / (u * (double)size);
+        worst = error <= worst ? worst : isnan(error) ? INFINITY : error;
+    }
+    return worst;
+}
+
+static struct result time_case(const struct problem *p)
+{
+    static double times[MAX_ROUNDS];
+    char *a = pages[p->pinned][0], *b = pages[p->pinned][1], *c = pages[p->pinned][2];
+    struct result r = {.error = verified_call(p, a, b, c)};
+    struct gpugemm_decision decision;
+    double start = now();
+    run(p, a, b, c);
+    double once = now() - start;
+    if (our_decision) {
+        our_decision(&decision, sizeof decision);
+        snprintf(r.kernel, sizeof r.kernel, "%s%s%s", decision.path, *decision.kernel ? "/" : "", decision.kernel);
+    }
+    int batch = once < 50e-6 ? (int)(50e-6 / once) + 1 : 1;
+    r.rounds = (int)fmin(seconds / (once * batch), MAX_ROUNDS);
+    r.rounds = r.rounds >= 3 ? r.rounds : once < 1 ? 3 : 1;
+    for (int round = 0; round < r.rounds; round++) {
+        start = now();
+        for (int i = 0; i < batch; i++)
+            run(p, a, b, c);
+        times[round] = (now() - start) / batch;
+    }
+    r.median = median(times, r.rounds), r.min = times[0], r.max = times[r.rounds - 1];
+    return r;
+}
+
+/* Bytes a second of a large copy between page-locked and GPU memory. */
+static double copy_rate(bool up)
+{
+    enum { BYTES = 512 << 20 };
+    double times[5];
+    void *host;
+    device_ptr device;
+    if (cuMemHostAlloc(&host, BYTES, 0) || cuMemAlloc_v2(&device, BYTES))
+        exit((fprintf(stderr, "no memory for copies\n"), 1));
+    memset(host, 1, BYTES);
+    for (int r = -1; r < 5; r++) {
+        double start = now();
+        up ? cuMemcpyHtoDAsync_v2(device, host, BYTES, stream) : cuMemcpyDtoHAsync_v2(host, device, BYTES, stream);
+        cuStreamSynchronize(stream);
+        times[r < 0 ? 0 : r] = now() - start;
+    }
+    cuMemFreeHost(host), cuMemFree_v2(device);
+    return BYTES / median(times, 5);
+}
+
+static struct result time_floor(const struct problem *p)
+{
+    static double up, down;
+    static device_ptr operands[3];
+    static size_t held[3];
+    const size_t size = p->dbl ? 8 : 4, bytes[] = {(size_t)(p->m * p->k) * size, (size_t)(p->k * p->n) * size, (size_t)(p->m * p->n) * size};
+    if (!up) {
+        up = copy_rate(true), down = copy_rate(false);
+        fprintf(stderr, "# copies: %.1f GB/s to the GPU, %.1f back (512 MB, page-locked)\n", 1e-9 * up, 1e-9 * down);
+    }
+    for (int o = 0; o < 3; o++)
+        if (bytes[o] > held[o]) {
+            if (operands[o])
+                cuMemFree_v2(operands[o]);
+            if (cuMemAlloc_v2(&operands[o], held[o] = bytes[o]))
+                exit((fprintf(stderr, "no GPU memory\n"), 1));
+            for (size_t at = 0; at < bytes[o]; at += sizeof random_s) /* small random numbers in either type */
+                cuMemcpyHtoD_v2(operands[o] + at, random_s, bytes[o] - at < sizeof random_s ? bytes[o] - at : sizeof random_s);
+        }
+    cuCtxSynchronize();
+    double times[5];
+    struct result r = {.rounds = flops(p) > 4e12 ? 3 : 5};
+    enum gpugemm_transpose ta = p->ta ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS, tb = p->tb ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS;
+    int64_t lda = p->ta ? p->k : p->m, ldb = p->tb ? p->n : p->k;
+    for (int round = -1; round < r.rounds; round++) {
+        double start = now();
+        int status = p->dbl ? our_dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (double *)operands[0], lda, (double *)operands[1], ldb,
+                                        p->beta, (double *)operands[2], p->m, stream)
+                            : our_sgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (float *)operands[0], lda, (float *)operands[1], ldb,
+                                        (float)p->beta, (float *)operands[2], p->m, stream);
+        cuStreamSynchronize(stream);
+        if (status)
+            exit((fprintf(stderr, "gpugemm: status %d\n", status), 1));
+        times[round < 0 ? 0 : round] = now() - start;
+    }
+    double in = (double)(bytes[0] + bytes[1] + (p->beta ? bytes[2] : 0)) / up, out = (double)bytes[2] / down, work = median(times, r.rounds);
+    r.median = r.min = r.max = fmax(fmax(in, out), work);
+    snprintf(r.kernel, sizeof r.kernel, "%s", in >= out && in >= work ? "copy in" : work >= out ? "kernel" : "copy out");
+    return r;
+}
+
+static void open_contestant(const struct contestant *who)
+{
+    void *library = NULL;
+    bool gpu = who->kind != OPENBLAS && open_gpu();
+    if (who->kind == NVBLAS) {
+        char path[] = "/tmp/nvblas.conf.XXXXXX";
+        int fd = mkstemp(path);
+        dprintf(fd, "NVBLAS_LOGFILE /dev/null\nNVBLAS_CPU_BLAS_LIB %s\nNVBLAS_GPU_LIST 0\nNVBLAS_AUTOPIN_MEM_ENABLED\n", blas);
+        close(fd);
+        setenv("NVBLAS_CONFIG_FILE", path, 1);
+        library = open_first((const char *[]){nvblas_path ? nvblas_path : "libnvblas.so.13", "libnvblas.so.12", "libnvblas.so",
+                                              "/usr/local/cuda/lib64/libnvblas.so", NULL});
+    } else if (who->kind == XT) {
+        if (gpu && open_cublas(cublas_path) && (cublasXtCreate(&cublas_xt) || cublasXtDeviceSelect(cublas_xt, 1, (int[]){0})))
+            cublas_xt = NULL;
+        if (!cublas_xt)
+            exit(77);
+        return;
+    } else {
+        library = dlopen(who->kind == OPENBLAS ? blas : lib, RTLD_NOW | RTLD_LOCAL);
+        if (who->kind != OPENBLAS) {
+            resolved(library, "gpugemm_last_decision", &our_decision);
+            if (!gpu || !resolved(library, "gpugemm_warmup", &our_warmup) || !resolved(library, "gpugemm_sgemm", &our_sgemm) ||
+                !resolved(library, "gpugemm_dgemm", &our_dgemm) || our_warmup())
+                exit(77);
+        }
+    }
+    for (int d = 0; d < 2; d++)
+        if (!resolved(library, d ? "dgemm_" : "sgemm_", &fortran[d]))
+            exit(77);
+}
+
+static int contest(const struct contestant *who)
+{
+    draw_data();
+    open_contestant(who);
+    for (int group = 0; group < 4; group++) { /* one type and one kind of memory at a time */
+        bool dbl = group & 1, pinned = group & 2, made = false;
+        for (int c = 0; c < case_count; c++) {
+            const struct problem *p = &cases[c];
+            if (p->dbl != dbl || p->pinned != pinned || !wanted(who, p))
+                continue;
+            if (!made && who->kind != FLOOR)
+                make_operands(who, dbl, pinned);
+            made = true;
+            struct result r = who->kind == FLOOR ? time_floor(p) : time_case(p);
+            printf("%d %.9f %.9f %.9f %.4f %d %s\n", c, r.median, r.min, r.max, r.error, r.rounds, r.kernel);
+            fflush(stdout);
+        }
+        drop_operands(dbl, pinned);
+    }
+    return 0;
+}
+
+/* Starts this program again; its standard output is read through *out. The variables of `with` (name, value, name, value, NULL) are set in it. */
+static pid_t start_again(char *const *arguments, const char *const *with, FILE **out)
+{
+    int ends[2];
+    pid_t pid;
+    posix_spawn_file_actions_t actions;
+    if (pipe(ends))
+        exit((perror("pipe"), 1));
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1), posix_spawn_file_actions_addclose(&actions, ends[0]);
+    for (const char *const *w = with; *w; w += 2)
+        setenv(w[0], w[1], 1);
+    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environ))
+        exit((perror("posix_spawn"), 1));
+    for (const char *const *w = with; *w; w += 2)
+        unsetenv(w[0]);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    *out = fdopen(ends[0], "r");
+    return pid;
+}
+
+static bool run_contestant(int w, char **argv, int argc)
+{
+    char name[32], threads[8], line[512], *arguments[64];
+    int status, count = 0;
+    FILE *out;
+    snprintf(name, sizeof name, "%s", contestants[w].name), snprintf(threads, sizeof threads, "%d", contestants[w].threads);
+    for (int i = 0; i < argc && i < 60; i++)
+        arguments[count++] = argv[i];
+    arguments[count++] = "--as", arguments[count++] = name, arguments[count] = NULL;
+    const char *with[] = {"GPUGEMM_MODE", contestants[w].kind == FORCED ? "gpu" : "auto", contestants[w].threads ? "OPENBLAS_NUM_THREADS" : NULL,
+                          threads, NULL};
+    pid_t pid = start_again(arguments, with, &out);
+    while (fgets(line, sizeof line, out)) {
+        int c, used = 0;
+        struct result r = {0};
+        if (sscanf(line, "%d %lf %lf %lf %lf %d %n", &c, &r.median, &r.min, &r.max, &r.error, &r.rounds, &used) >= 6 && c >= 0 && c < case_count) {
+            line[strcspn(line, "\n")] = 0;
+            snprintf(r.kernel, sizeof r.kernel, "%.40s", line + used);
+            results[w][c] = r;
+        }
+    }
+    fclose(out), waitpid(pid, &status, 0);
+    if (status && !(WIFEXITED(status) && WEXITSTATUS(status) == 77))
+        printf("# %s ended with status %d\n", name, status);
+    return !status || (WIFEXITED(status) && WEXITSTATUS(status) == 77);
+}
+
+/* ---- tables --------------------------------------------------------------------------------------------------------------------------------- */
+
+static int by_name(const char *name)
+{
+    for (int w = 0; w < CONTESTANTS; w++)
+        if (!strcmp(contestants[w].name, name))
+            return w;
+    exit((fprintf(stderr, "no contestant %s\n", name), 2));
+}
+
+static int best_openblas(int c)
+{
+    int best = -1;
+    for (int w = 0; w < CONTESTANTS; w++)
+        if (contestants[w].kind == OPENBLAS && results[w][c].rounds && (best < 0 || results[w][c].median < results[best][c].median))
+            best = w;
+    return best;
+}
+
+static const char *describe(const struct problem *p)
+{
+    static char text[96];
+    snprintf(text, sizeof text, "%cgemm %c%c %lldx%lldx%lld beta %d%s", p->dbl ? 'd' : 's', p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', (long long)p->m,
+             (long long)p->n, (long long)p->k, p->beta, p->pinned ? " pinned" : "");
+    return text;
+}
+
+static void write_csv(const struct problem *p, const char *name, const struct result *r, const char *what)
+{
+    if (csv)
+        fprintf(csv, "%s,%cgemm,%c%c,%lld,%lld,%lld,%d,%s,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%s,%s,%s\n", part, p->dbl ? 'd' : 's', p->ta ? 'T' : 'N',
+                p->tb ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, p->beta, p->pinned ? "pinned" : "pageable", name, what,
+                r->rounds, r->median, r->min, r->max, 1e-12 * flops(p) / r->median, r->error, machine, date_now(), commit);
+}
+
+static int contest_all(char **argv, int argc)
+{
+    bool right = true;
+    int ours = by_name("gpugemm"), forced = by_name("gpugemm_forced"), floor_ = by_name("floor"), late = 0, compared = 0, latest = -1;
+    double worst = 0;
+    for (int w = 0; w < CONTESTANTS; w++) {
+        bool any = false;
+        for (int c = 0; c < case_count; c++)
+            any = any || wanted(&contestants[w], &cases[c]);
+        right = (!any || run_contestant(w, argv, argc)) && right;
+    }
+    for (int c = 0; c < case_count; c++) {
+        const struct problem *p = &cases[c];
+        const struct result *mine = &results[ours][c];
+        printf("%-40s", describe(p));
+        for (int w = 0; w < CONTESTANTS; w++) {
+            const struct result *r = &results[w][c];
+            if (!r->rounds)
+                continue;
+            printf("  %s %.4f ms", contestants[w].name, 1e3 * r->median);
+            if (w != ours && mine->rounds)
+                printf(w == floor_ ? " (/%.2f)" : " (x%.2f)", w == floor_ ? mine->median / r->median : r->median / mine->median);
+            if (!(r->error <= (double)p->k + 2))
+                printf(" WRONG"), right = false;
+            write_csv(p, contestants[w].name, r, r->kernel);
+        }
+        printf("  %s\n", mine->kernel);
+        int cpu = best_openblas(c);
+        double other = fmin(cpu >= 0 ? results[cpu][c].median : INFINITY, results[forced][c].rounds ? results[forced][c].median : INFINITY);
+        if (mine->rounds && isfinite(other)) {
+            double ratio = mine->median / other;
+            compared++, late += ratio > 1.1;
+            latest = ratio > worst ? c : latest, worst = fmax(worst, ratio);
+        }
+    }
+    if (compared && strcmp(part, "large"))
+        printf("SUM %s: %d cases, %d slower than 1.10 times the better of OpenBLAS and the forced GPU; the worst %.2f (%s)\n", part, compared, late,
+               worst, describe(&cases[latest]));
+    return !right;
+}
+
+/* ---- a whole process with one dgemm ---------------------------------------------------------------------------------------------------------- */
+
+static int once(const char *library, int64_t n)
+{
+    struct problem p = {.dbl = true, .m = n, .n = n, .k = n};
+    double *x = malloc(sizeof(double) * (size_t)(3 * n * n));
+    for (int64_t i = 0; i < 2 * n * n; i++)
+        x[i] = (double)(i * 7919 % 1000) / 1000 - 0.5;
+    if (!resolved(dlopen(library, RTLD_NOW | RTLD_GLOBAL), "dgemm_", &fortran[1]))
+        return 77;
+    run(&p, x, x + n * n, x + 2 * n * n);
+    return !(x[2 * n * n] == x[2 * n * n]);
+}
+
+static int time_starts(void)
+{
+    enum { ROUNDS = 11 };
+    const char *const libraries[] = {lib, blas}, *const names[] = {"gpugemm", "openblas"};
+    int failures = 0;
+    for (int64_t n = 512; n <= 2048; n *= 2) {
+        double times[2][ROUNDS];
+        for (int r = -1; r < ROUNDS; r++)
+            for (int turn = 0; turn < 2; turn++) {
+                int w = r % 2 ? turn : 1 - turn, status;
+                char size[16], *arguments[] = {"host", "--once", (char *)libraries[w], "--sizes", size, NULL};
+                const char *none[] = {NULL};
+                FILE *out;
+                snprintf(size, sizeof size, "%lld", (long long)n);
+                usleep(100000);
+                double start = now();
+                pid_t pid = start_again(arguments, none, &out);
+                waitpid(pid, &status, 0);
+                times[w][r < 0 ? 0 : r] = now() - start;
+                fclose(out);
+                failures += status != 0;
+            }
+        printf("process with one dgemm n = %lld:", (long long)n);
+        double medians[2];
+        for (int w = 0; w < 2; w++) {
+            struct result r = {.rounds = ROUNDS, .median = median(times[w], ROUNDS), .min = times[w][0], .max = times[w][ROUNDS - 1]};
+            medians[w] = r.median;
+            printf("  %s %.1f ms (%.1f to %.1f)", names[w], 1e3 * r.median, 1e3 * r.min, 1e3 * r.max);
+            write_csv(&(struct problem){.dbl = true, .m = n, .n = n, .k = n}, names[w], &r, "process");
+        }
+        printf("  ours / OpenBLAS %.2f\n", medians[0] / medians[1]);
+    }
+    return failures != 0;
+}
+
+/* ---- many callers ---------------------------------------------------------------------------------------------------------------------------- */
+
+static atomic_bool stop;
+struct caller {
+    struct problem p;
+    char *memory;
+    int64_t calls;
+    pthread_t thread;
+};
+
+static void *call_on(void *argument)
+{
+    struct caller *me = argument;
+    size_t matrix = (size_t)(me->p.n * me->p.n) * (me->p.dbl ? 8 : 4);
+    for (me->calls = 0; !atomic_load(&stop); me->calls++)
+        run(&me->p, me->memory, me->memory + matrix, me->memory + 2 * matrix);
+    return NULL;
+}
+
+/* Calls a second of so many threads, each with operands of its own. */
+static double throughput(bool dbl, int64_t n, int threads, double duration)
+{
+    struct caller callers[16];
+    size_t element = dbl ? 8 : 4, elements = (size_t)(n * n);
+    int64_t calls = 0;
+    for (int t = 0; t < threads; t++) {
+        callers[t] = (struct caller){.p = {.dbl = dbl, .m = n, .n = n, .k = n}, .memory = malloc(3 * elements * element)};
+        for (int o = 0; o < 3; o++)
+            fill(&(struct fill){callers[t].memory + (size_t)o * elements * element, 0, n * n, o * (int64_t)B_STARTS, (int64_t)element});
+        run(&callers[t].p, callers[t].memory, callers[t].memory + elements * element, callers[t].memory + 2 * elements * element);
+    }
+    atomic_store(&stop, false);
+    double start = now();
+    for (int t = 0; t < threads; t++)
+        pthread_create(&callers[t].thread, NULL, call_on, &callers[t]);
+    usleep((useconds_t)(1e6 * duration));
+    atomic_store(&stop, true);
+    for (int t = 0; t < threads; t++)
+        pthread_join(callers[t].thread, NULL), calls += callers[t].calls;
+    double rate = (double)calls / (now() - start);
+    for (int t = 0; t < threads; t++) {
+        double last;
+        struct problem *p = &callers[t].p;
+        int64_t at = n - 1;
+        long double sum, size;
+        exact_element(dbl, n, at, n, at * n, 1, &sum, &size);
+        element_of(p, callers[t].memory + 2 * elements * element, at, at, &last);
+        if (!(fabs((double)(last - sum)) <= (double)(n + 2) * (dbl ? 0x1p-53 : 0x1p-24) * (double)size))
+            printf("WRONG: a thread's result\n");
+        free(callers[t].memory);
+    }
+    return rate;
+}
+
+static int time_threads(void)
+{
+    static const struct {
+        bool dbl;
+        int64_t n;
+        int threads[3];
+    } rows[] = {{false, 512, {1, 4, 16}}, {true, 512, {1, 4, 16}}, {false, 4096, {1, 2, 8}}, {true, 4096, {1, 2, 8}}};
+    draw_data();
+    open_contestant(&contestants[by_name("gpugemm")]);
+    for (int i = 0; i < 4; i++) {
+        double alone = 0;
+        printf("%cgemm n = %lld:", rows[i].dbl ? 'd' : 's', (long long)rows[i].n);
+        for (int t = 0; t < 3; t++) {
+            double rate = throughput(rows[i].dbl, rows[i].n, rows[i].threads[t], rows[i].n > 1000 ? 2 : 1);
+            alone = t ? alone : rate;
+            struct problem p = {.dbl = rows[i].dbl, .m = rows[i].n, .n = rows[i].n, .k = rows[i].n};
+            struct result r = {.rounds = 1, .median = 1 / rate, .min = 1 / rate, .max = 1 / rate};
+            char what[32];
+            snprintf(what, sizeof what, "%d threads", rows[i].threads[t]);
+            printf("  %s %.1f calls/s (x%.2f of one)", what, rate, rate / alone);
+            write_csv(&p, "gpugemm", &r, what);
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+    return 0;
+}
+
+/* ---- little GPU memory --------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Least free GPU memory while it runs. */
+static void *watch_memory(void *least)
+{
+    handle library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*info)(size_t *, size_t *);
+    handle context;
+    resolved(library, "cuMemGetInfo_v2", &info);
+    cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context);
+    while (!atomic_load(&stop)) {
+        size_t free_now, total;
+        if (!info(&free_now, &total) && free_now < *(size_t *)least)
+            *(size_t *)least = free_now;
+        usleep(1000);
+    }
+    return NULL;
+}
+
+static int core_child(int64_t n)
+{
+    struct problem p = {.dbl = true, .m = n, .n = n, .k = n};
+    size_t least = SIZE_MAX, before = SIZE_MAX;
+    pthread_t watcher;
+    draw_data();
+    cases[case_count++] = p;
+    part = "core";
+    open_contestant(&contestants[by_name("gpugemm")]);
+    make_operands(&contestants[by_name("gpugemm")], true, false);
+    for (int phase = 0; phase < 2; phase++) {
+        atomic_store(&stop, false);
+        pthread_create(&watcher, NULL, watch_memory, phase ? &least : &before);
+        struct result r = {0};
+        if (phase)
+            r = time_case(&p);
+        else
+            usleep(20000);
+        atomic_store(&stop, true);
+        pthread_join(watcher, NULL);
+        if (phase)
+            printf("0 %.9f %.9f %.9f %.4f %d %.0f MB\n", r.median, r.min, r.max, r.error, r.rounds, 1e-6 * (double)(before - least));
+    }
+    return 0;
+}
+
+static int time_core(void)
+{
+    static const char *const memory[] = {"80%", "2G"};
+    double alone = 0;
+    int failures = 0;
+    for (int w = 0; w < 2; w++) {
+        char line[256] = "", size[16] = "24576", *arguments[] = {"host", "--core", size, "--lib", (char *)lib, "--blas", (char *)blas, NULL};
+        const char *with[] = {"GPUGEMM_MODE", "gpu", w ? "GPUGEMM_GPU_MEMORY" : NULL, memory[w], NULL};
+        FILE *out;
+        int status, used = 0, c;
+        struct result r = {0};
+        pid_t pid = start_again(arguments, with, &out);
+        if (!fgets(line, sizeof line, out) || sscanf(line, "%d %lf %lf %lf %lf %d %n", &c, &r.median, &r.min, &r.max, &r.error, &r.rounds, &used) < 6)
+            used = 0;
+        fclose(out), waitpid(pid, &status, 0);
+        line[strcspn(line, "\n")] = 0;
+        failures += status != 0 || !(r.error <= 24578) || !r.rounds;
+        alone = w ? alone : r.median;
+        printf("dgemm n = 24576, GPUGEMM_GPU_MEMORY %s: %.3f s, %.1f TFLOP/s, %.2f of the rate without, %s of GPU memory taken, error %.2f u\n",
+               w ? memory[w] : "not set", r.median, 2e-12 * 24576.0 * 24576 * 24576 / r.median, alone / r.median, line + used, r.error);
+        write_csv(&(struct problem){.dbl = true, .m = 24576, .n = 24576, .k = 24576}, w ? "gpugemm_2G" : "gpugemm", &r, line + used);
+    }
+    return failures != 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *csv_path = NULL, *as = NULL, *once_library = NULL, *core = NULL;
+    const struct option options[] = {{"part", 1, 0, 'p'},   {"seconds", 1, 0, 's'},
+                                     {"csv", 1, 0, 'c'},    {"lib", 1, 0, 'l'},
+                                     {"blas", 1, 0, 'b'},   {"nvblas", 1, 0, 'v'},
+                                     {"cublas", 1, 0, 'u'}, {"commit", 1, 0, 'g'},
+                                     {"sizes", 1, 0, 'n'},  {"types", 1, 0, 't'},
+                                     {"as", 1, 0, 'a'},     {"once", 1, 0, 'o'},
+                                     {"core", 1, 0, 'k'},   {0}};
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (o) {
+        case 'p': part = optarg; break;
+        case 's': seconds = strtod(optarg, NULL); break;
+        case 'c': csv_path = optarg; break;
+        case 'l': lib = optarg; break;
+        case 'b': blas = optarg; break;
+        case 'v': nvblas_path = optarg; break;
+        case 'u': cublas_path = optarg; break;
+        case 'g': commit = optarg; break;
+        case 'n': sizes = optarg; break;
+        case 't': types = optarg; break;
+        case 'a': as = optarg; break;
+        case 'o': once_library = optarg; break;
+        case 'k': core = optarg; break;
+        default: return 2;
+        }
+    setenv("NVIDIA_TF32_OVERRIDE", "0", 1); /* no library may trade precision for speed here */
+    setenv("GPUGEMM_BLAS", blas, 0);
+    if (once_library)
+        return once(once_library, sizes ? atoll(sizes) : 1024);
+    if (core)
+        return core_child(atoll(core));
+    make_cases();
+    if (as)
+        return contest(&contestants[by_name(as)]);
+    find_commit();
+    describe_machine();
+    if (csv_path && !(csv = fopen(csv_path, "w")))
+        return perror(csv_path), 1;
+    if (csv)
+        fprintf(csv, "part,routine,layout,m,n,k,beta,memory,library,what,rounds,median_s,min_s,max_s,tflops,error_u,machine,date,commit\n");
+    printf("# %s; commit %s; %s; wall clock; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor\n",
+           machine, commit, part);
+    fflush(stdout);
+    int status = !strcmp(part, "start")     ? time_starts()
+                 : !strcmp(part, "threads") ? time_threads()
+                 : !strcmp(part, "core")    ? time_core()
+                                            : contest_all(argv, argc);
+    if (csv)
+        fclose(csv);
+    return status;
+}

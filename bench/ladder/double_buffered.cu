@@ -1,0 +1,27 @@
+/* double_buffered — step 7: two pairs of tiles in shared memory, one being multiplied while the next is under way.
+ *
+ * The loads from memory are issued before the arithmetic that hides their latency and land in registers; after it they go to the tiles that nobody
+ * reads. One barrier a step instead of two, and nobody waits for memory. */
+#include "tile_128.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS) double_buffered(const __grid_constant__ ladder_args p)
+{
+    __shared__ __align__(16) tiles s[2];
+    const place at = {(int)threadIdx.x % 16 * 4, 64, (int)threadIdx.x / 16 * 4, 64};
+    float sum[8][8] = {};
+    put(s[0], fetch(p, 0));
+    __syncthreads();
+    for (int k = 0, now = 0; k < p.k; k += STEP, now ^= 1) {
+        const bool more = k + STEP < p.k;
+        fetched next = {};
+        if (more)
+            next = fetch(p, k + STEP);
+#pragma unroll
+        for (int l = 0; l < STEP; l++)
+            multiply(sum, read(s[now], l, at));
+        if (more)
+            put(s[now ^ 1], next);
+        __syncthreads();
+    }
+    store(p, sum, at);
+}
