@@ -1,4 +1,5 @@
 # cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>.
+# What ptxas says of registers and spills is kept beside it, <stem>.log, for tests/t_resources.sh.
 # CMake's own CUDA language is not used: it would link the CUDA runtime, and there is nothing to link. Sets GPUGEMM_CUDA to OFF without nvcc.
 
 if(GPUGEMM_CUDA)
@@ -64,7 +65,8 @@ function(gpugemm_embed_kernels result)
     cmake_path(GET kernel STEM stem)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
     add_custom_command(OUTPUT ${image}.fatbin
-      COMMAND ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -I${CMAKE_CURRENT_SOURCE_DIR}/cuda
+      COMMAND sh -c "\"$0\" \"$@\" 2> '${image}.log' || { cat '${image}.log' >&2; exit 1; }; grep -i 'warning' '${image}.log' >&2 || :"
+              ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -Xptxas -v -I${CMAKE_CURRENT_SOURCE_DIR}/cuda
               -MD -MF ${image}.d -MT ${image}.fatbin -o ${image}.fatbin ${kernel}
       DEPENDS ${kernel} DEPFILE ${image}.d COMMENT "Compiling kernels ${stem}.cu" VERBATIM)
     file(CONFIGURE OUTPUT ${image}.S @ONLY CONTENT [[

@@ -15,7 +15,7 @@ for row in $rows; do
     grep -q "\"$row\"" "$work/stats.json" || { echo "$row: not legal on this GPU"; continue; }
     [ $status = 0 ] || fail "$row: t_values: $(tail -3 "$work/out")"
     for where in "" --device; do
-        "$fuzz" --lib "$LIB" --calls 4000 --jobs 4 --seed $seed --expect-gpu $where > "$work/out" 2>&1 || fail "$row: fuzz $where: $(grep -v ' calls$' "$work/out" | head -4)"
+        "$fuzz" --lib "$LIB" --calls "${CALLS:-4000}" --jobs 4 --seed $seed --expect-gpu $where > "$work/out" 2>&1 || fail "$row: fuzz $where: $(grep -v ' calls$' "$work/out" | head -4)"
         echo "$row: $(tail -1 "$work/out")"
     done
 done

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# t_ptx.sh FUZZ T_VALUES — the code for older GPUs, run on this one: the library built for each of ARCHITECTURES alone, whose PTX the driver compiles
+# for the GPU that is here; then t_kernels.sh over it, with fewer random calls a kernel.
+. "$(dirname "$0")/lib.sh" /dev/null
+fuzz=$(realpath "${1:?usage: t_ptx.sh FUZZ T_VALUES}") values=$(realpath "$2")
+root=$(realpath "$(dirname "$0")/..")
+command -v cmake > /dev/null || skip "no cmake"
+for arch in ${ARCHITECTURES:-80 75}; do
+    build=$work/$arch
+    if ! { cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGPUGEMM_CUDA_ARCHITECTURES="$arch" -DGPUGEMM_TESTS=OFF &&
+        cmake --build "$build" -j "$(nproc)" --target gpugemm; } > "$work/out" 2>&1; then
+        grep -q 'none of them is known' "$work/out" && echo "$arch: not known to this nvcc" || fail "$arch: no build: $(tail -5 "$work/out")"
+        continue
+    fi
+    echo "compute capability $arch:"
+    CALLS=${CALLS:-600} "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" || fail "$arch: t_kernels.sh: status $?"
+done
+finish
