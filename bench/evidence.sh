@@ -8,6 +8,7 @@
 #   small    short calls, whole processes, many threads
 #   dispatch 40 sizes: is the default ever the slower choice
 #   core     out of core: little GPU memory
+#   mixed    twelve threads, mixed sizes, every result checked, for two minutes
 #   main     examples/numpy_matmul.py
 # The pictures are made from the CSVs, where matplotlib is: bench/plot.py OUT. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where
 # Debian's packages are not. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
@@ -15,7 +16,7 @@ set -u
 cd "$(dirname "$0")/.."
 out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- calls device ladder host small dispatch core main
+[ $# -gt 0 ] || set -- calls device ladder host small dispatch core mixed main
 build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
@@ -46,6 +47,7 @@ part() {
         ;;
     dispatch) host dispatch --seconds 0.1 ;;
     core) host core ;;
+    mixed) host mixed --seconds 120 ;;
     main) "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
     *) echo "evidence.sh: no part $1" ;;
     esac

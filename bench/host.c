@@ -1,11 +1,12 @@
 /* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
  *
- *   host --part large|small|dispatch|start|threads|core [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
- *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd]
+ *   host --part large|small|dispatch|start|threads|mixed|core [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH]
+ *        [--cublas PATH] [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd]
  *
  * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), small (latency), dispatch
  * (40 sizes: is the default ever slower than OpenBLAS with its best number of threads, or than the forced GPU?), start (a whole process with one
- * dgemm), threads (many callers at once), core (little GPU memory). --sizes replaces the sizes of large and dispatch.
+ * dgemm), threads (many callers at once), mixed (the same, with every result checked, for `seconds`), core (little GPU memory). --sizes replaces the
+ * sizes of large and dispatch.
  *
  * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process: this program starts itself again
  * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again
@@ -635,6 +636,54 @@ static int time_threads(void)
     return 0;
 }
 
+/* Sizes, types and layouts mixed, every result checked. */
+enum { MIXED_THREADS = 12, MIXED_MOST = 2048 };
+
+static void *call_mixed(void *argument)
+{
+    struct caller *me = argument;
+    uint64_t x = (uint64_t)(uintptr_t)me * 0x9e3779b97f4a7c15u | 1;
+    const size_t matrix = (size_t)MIXED_MOST * MIXED_MOST * sizeof(double);
+    int wrong = 0;
+    for (me->calls = 0; !atomic_load(&stop); me->calls++) {
+        int64_t size[3];
+        for (int i = 0; i < 3; i++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            size[i] = 1 + (int64_t)(exp2(5 + (double)(x >> 40 & 0xffff) / 65536 * 6) * (double)(MIXED_MOST - 1) / 2048);
+        }
+        struct problem p = {.dbl = x & 1, .ta = x & 2, .tb = x & 4, .m = size[0], .n = size[1], .k = size[2], .beta = (int)(x >> 3 & 1)};
+        for (int o = 0; o < 3; o++) {
+            int64_t elements = o == 0 ? p.m * p.k : o == 1 ? p.k * p.n : p.m * p.n;
+            fill(&(struct fill){me->memory + (size_t)o * matrix, 0, elements, o * (int64_t)B_STARTS, p.dbl ? 8 : 4});
+        }
+        wrong += !(verified_call(&p, me->memory, me->memory + matrix, me->memory + 2 * matrix) <= (double)p.k + 2);
+    }
+    return (void *)(intptr_t)wrong;
+}
+
+static int soak(double duration)
+{
+    struct caller callers[MIXED_THREADS];
+    int64_t calls = 0, wrong = 0;
+    draw_data();
+    open_contestant(&contestants[by_name("gpugemm")]);
+    atomic_store(&stop, false);
+    for (int t = 0; t < MIXED_THREADS; t++) {
+        callers[t].memory = malloc((size_t)3 * MIXED_MOST * MIXED_MOST * sizeof(double));
+        pthread_create(&callers[t].thread, NULL, call_mixed, &callers[t]);
+    }
+    usleep((useconds_t)(1e6 * duration));
+    atomic_store(&stop, true);
+    for (int t = 0; t < MIXED_THREADS; t++) {
+        void *bad;
+        pthread_join(callers[t].thread, &bad);
+        calls += callers[t].calls, wrong += (intptr_t)bad;
+    }
+    printf("%d threads, sizes to %d mixed, %.0f s: %lld calls, each checked at 100 elements, %lld wrong\n", MIXED_THREADS, MIXED_MOST, duration,
+           (long long)calls, (long long)wrong);
+    return wrong != 0;
+}
+
 /* ---- little GPU memory --------------------------------------------------------------------------------------------------------------------------
  */
 
@@ -753,6 +802,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     int status = !strcmp(part, "start")     ? time_starts()
                  : !strcmp(part, "threads") ? time_threads()
+                 : !strcmp(part, "mixed")   ? soak(seconds > 1 ? seconds : 30)
                  : !strcmp(part, "core")    ? time_core()
                                             : contest_all(argv, argc);
     if (csv)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# t_ptx.sh FUZZ T_VALUES — the code for older GPUs, run on this one: the library built for each of ARCHITECTURES alone, whose PTX the driver compiles
+# t_ptx.sh FUZZ T_VALUES T_SHAPES — the code for older GPUs, run on this one: the library built for each of ARCHITECTURES alone, whose PTX the driver compiles
 # for the GPU that is here; then t_kernels.sh over it, with fewer random calls a kernel.
 . "$(dirname "$0")/lib.sh" /dev/null
-fuzz=$(realpath "${1:?usage: t_ptx.sh FUZZ T_VALUES}") values=$(realpath "$2")
+fuzz=$(realpath "${1:?usage: t_ptx.sh FUZZ T_VALUES T_SHAPES}") values=$(realpath "$2") shapes=$(realpath "$3")
 root=$(realpath "$(dirname "$0")/..")
 command -v cmake > /dev/null || skip "no cmake"
 for arch in ${ARCHITECTURES:-80 75}; do
@@ -13,6 +13,6 @@ for arch in ${ARCHITECTURES:-80 75}; do
         continue
     fi
     echo "compute capability $arch:"
-    CALLS=${CALLS:-600} "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" || fail "$arch: t_kernels.sh: status $?"
+    CALLS=${CALLS:-600} "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" "$shapes" || fail "$arch: t_kernels.sh: status $?"
 done
 finish
