@@ -98,13 +98,23 @@ struct gpugemm_decision {
     int64_t m, n, k;        /* as normalised to column-major C */
     double predicted_cpu;   /* seconds, by the cost model; 0 where the decision did not need it */
     double predicted_gpu;
+    double predicted_kernel; /* of predicted_gpu, what the kernels alone take; filled by gpugemm_explain */
+    int pieces;              /* into how many pieces k is cut, or how many blocks share the last tiles; filled by gpugemm_explain */
 };
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);
 
+/* Who would serve such a call, without making it. routine: "sgemm" or "dgemm", column-major, smallest leading dimensions, alpha = 1; in_gpu_memory:
+ * whether all operands are there, or in pageable host memory. gpu: NULL for the GPU that is here, which is started and waited for; or "a100", "h100",
+ * "h200": one that is only assumed. Fills *decision; pass sizeof(struct gpugemm_decision).
+ * Returns GPUGEMM_SUCCESS; GPUGEMM_NO_GPU when there is none (the decision then says why); -i when the i-th argument is illegal. */
+int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n, int64_t k,
+                    double beta, int in_gpu_memory, const char *gpu, struct gpugemm_decision *decision, size_t size);
+
 /* What `gpugemm info` prints: the GPU or why there is none, the CPU BLAS and where it was found, the sizes from which the GPU serves, the
  * options in force. Starts the GPU and waits for it. The text is malloc'ed: free it. NULL: no memory. */
 char *gpugemm_info(void);
+char *gpugemm_info_json(void); /* the same as one JSON object */
 
 #pragma GCC visibility pop
 

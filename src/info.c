@@ -67,18 +67,66 @@ static void print_kernels(FILE *out)
     fprintf(out, "%s\n", gg_kernel_count ? "" : " none in this build");
 }
 
-char *gpugemm_info(void)
+static void print_text(FILE *out)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return NULL;
     fprintf(out, "libgpugemm %s\n", gpugemm_version());
     print_gpu(out);
     print_blas(out);
     print_rates(out);
     print_options(out);
     print_kernels(out);
+}
+
+/* ---- the same for programs --------------------------------------------------------------------------------------------------------------- */
+
+static void put_string(FILE *out, const char *key, const char *text, const char *after)
+{
+    fprintf(out, "\"%s\": \"", key);
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\' || (unsigned char)*text < ' ')
+            fprintf(out, "\\u%04x", (unsigned char)*text);
+        else
+            fputc(*text, out);
+    fprintf(out, "\"%s", after);
+}
+
+static void print_json(FILE *out)
+{
+    const struct gg_device *dev = gg_gpu_wait() ? gg_gpu_default() : NULL;
+    fputc('{', out);
+    put_string(out, "version", gpugemm_version(), ", \"gpu\": ");
+    if (dev) {
+        fputc('{', out);
+        put_string(out, "name", dev->name, "");
+        fprintf(out,
+                ", \"ordinal\": %d, \"compute_capability\": %d, \"multiprocessors\": %d, \"clock_mhz\": %d, \"memory_bytes\": %lld, \"bandwidth\": "
+                "%.0f}, ",
+                dev->ordinal, dev->arch.cc, dev->arch.sms, dev->arch.clock_mhz, (long long)dev->arch.memory_bytes, dev->arch.bandwidth);
+    } else {
+        fputs("null, ", out);
+    }
+    put_string(out, "trouble", gg_gpu_trouble(), ", ");
+    put_string(out, "cpu_blas", gg_real_find("dgemm_", NULL) ? gg_real_path() : "", ", \"options\": {");
+    for (int i = 0; i < gg_option_count; i++) {
+        const char *value = secure_getenv(gg_options[i].name);
+        put_string(out, gg_options[i].name, value ? value : "", i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");
+    }
+    for (int i = 0; i < gg_kernel_count; i++)
+        fprintf(out, "%s\"%s\"", i ? ", " : "", gg_kernels[i].name);
+    fputs("]}\n", out);
+}
+
+static char *printed(void (*print)(FILE *))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    print(out);
     return fclose(out) == 0 ? text : NULL;
 }
+
+char *gpugemm_info(void) { return printed(print_text); }
+
+char *gpugemm_info_json(void) { return printed(print_json); }

@@ -60,7 +60,11 @@ static _Thread_local struct {
     unsigned char type, path, reason;
 } last;
 
-static const char *const path_names[GG_PATHS] = {"cpu", "device", "staged"};
+const char *gg_path_text(enum gg_path path)
+{
+    static const char *const texts[GG_PATHS] = {"cpu", "device", "staged"};
+    return texts[path];
+}
 
 const char *gg_reason_text(enum gg_reason reason)
 {
@@ -149,7 +153,7 @@ static void trace(const struct gg_record *r)
     static const char *const layouts[] = {"NN", "NT", "TN", "TT"};
     say(g.trace_fd, "%s %s m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldc=%lld path=%s kernel=%s reason=\"%s\" us=%.1f%s%s", r->symbol,
         layouts[gg_layout(p)], (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->lda, (long long)p->ldb,
-        (long long)p->ldc, path_names[r->path], r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), 1e6 * r->seconds,
+        (long long)p->ldc, gg_path_text(r->path), r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), 1e6 * r->seconds,
         predicted, r->recovered ? " recovered" : "");
 }
 
@@ -187,7 +191,7 @@ static void put_row(int i)
     put_line(1 + i,
              "%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, \"seconds\": %.6f, "
              "\"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld}",
-             i ? ", " : "", r->type == GG_S ? 's' : 'd', path_names[r->path], r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
+             i ? ", " : "", r->type == GG_S ? 's' : 'd', gg_path_text(r->path), r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
              (unsigned long long)r->calls, r->seconds, r->flops, (long long)r->bytes_up, (long long)r->bytes_down);
 }
 
@@ -244,7 +248,7 @@ static void print_table(void)
     for (int i = 0; i < g.row_count; i++) {
         const struct row *r = &g.rows[i];
         say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.1f %10.1f %10.1f  %s", r->type == GG_S ? 's' : 'd',
-            path_names[r->path], r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds,
+            gg_path_text(r->path), r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds,
             r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down,
             gg_reason_text(r->reason));
     }
@@ -401,7 +405,7 @@ void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size)
 {
     bool any = last.symbol != NULL;
     struct gpugemm_decision now = {.routine = !any ? "" : last.type == GG_S ? "sgemm" : "dgemm",
-                                   .path = path_names[last.path],
+                                   .path = gg_path_text((enum gg_path)last.path),
                                    .kernel = last.kernel ? last.kernel->name : "",
                                    .reason = any ? gg_reason_text((enum gg_reason)last.reason) : "",
                                    .m = last.m,

@@ -42,6 +42,7 @@ static inline bool gg_watched(void)
 void gg_record(const struct gg_record *record);
 
 const char *gg_reason_text(enum gg_reason reason);
+const char *gg_path_text(enum gg_path path);
 double gg_now(void); /* seconds, monotonic */
 
 #endif

@@ -1,124 +1,154 @@
-/* gpugemm.c — the command: `gpugemm info` and `gpugemm run PROGRAM …`. It finds the library beside itself (a build folder) or in the lib folder of the
- * prefix it is installed in, and needs nothing else. Exit codes: those of the program that was run; 64 usage, 69 no library, 127 no such program. */
+/* gpugemm.c — the command `gpugemm`: which subcommand, where the library is, and what the subcommands share. */
+#include "cmd.h"
+
 #include <argp.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gpugemm.h"
-
-enum { USAGE = 64, UNAVAILABLE = 69, NOT_FOUND = 127 };
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 const char *argp_program_version = "gpugemm " TEXT(GPUGEMM_VERSION_MAJOR) "." TEXT(GPUGEMM_VERSION_MINOR) "." TEXT(GPUGEMM_VERSION_PATCH);
 
-struct options {
-    char **program; /* NULL-terminated, inside argv */
-    const char *command;
-};
+static const struct {
+    const char *name;
+    int (*body)(int argc, char **argv);
+} commands[] = {{"run", cmd_run}, {"info", cmd_info}, {"check", cmd_check}, {"bench", cmd_bench}, {"explain", cmd_explain}};
 
-/* The library's path into `path`, or false. */
-static bool find_library(char path[PATH_MAX])
+/* ---- what the subcommands share -------------------------------------------------------------------------------------------------------- */
+
+/* The first of `count` places that holds `name`, as a path, or false. A place is relative to the command's own folder. */
+static bool find(const char *const *places, size_t count, const char *name, char path[PATH_MAX])
 {
-    static const char *const places[] = {"/libgpugemm.so.0", "/../lib/libgpugemm.so.0", "/../" GPUGEMM_LIBDIR "/libgpugemm.so.0",
-                                         "/../lib64/libgpugemm.so.0"};
     char folder[PATH_MAX], candidate[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
     if (n < 0)
         return false;
     folder[n] = 0;
     *strrchr(folder, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (snprintf(candidate, sizeof candidate, "%s%s", folder, places[i]) < (int)sizeof candidate && realpath(candidate, path))
+    for (size_t i = 0; i < count; i++)
+        if (snprintf(candidate, sizeof candidate, "%s/%s/%s", folder, places[i], name) < (int)sizeof candidate && realpath(candidate, path))
             return true;
     return false;
 }
 
-static int info(const char *library)
+const char *cmd_library(void)
 {
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    char *(*text_of)(void) = handle ? (char *(*)(void))dlsym(handle, "gpugemm_info") : NULL;
-    char *text = text_of ? text_of() : NULL;
-    if (!text) {
-        fprintf(stderr, "gpugemm: %s cannot be used: %s\n", library, handle ? "no memory" : dlerror());
-        return UNAVAILABLE;
+    static const char *const places[] = {".", "../" GPUGEMM_LIBDIR, "../lib", "../lib64"};
+    static char path[PATH_MAX];
+    if (!*path && !find(places, sizeof places / sizeof *places, "libgpugemm.so.0", path)) {
+        fprintf(stderr, "gpugemm: libgpugemm.so.0 is neither beside this command nor in its prefix\n");
+        exit(CMD_UNAVAILABLE);
     }
-    printf("%sLibrary    %s\n", text, library);
-    free(text);
-    return 0;
+    return path;
 }
 
-/* Never returns but for failure. What is preloaded already stays, behind us. */
-static int run(const char *library, char **program)
+const char *cmd_helper(const char *name)
 {
-    const char *others = getenv("LD_PRELOAD");
-    char *preload;
-    if (asprintf(&preload, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0 ||
-        setenv("LD_PRELOAD", preload, 1) || setenv("GPUGEMM_STATS", "1", 0)) {
-        fprintf(stderr, "gpugemm: no memory\n");
-        return UNAVAILABLE;
-    }
-    execvp(program[0], program);
-    fprintf(stderr, "gpugemm: %s: %s\n", program[0], strerror(errno));
-    return NOT_FOUND;
+    static const char *const places[] = {"tests", "../tools", "../" GPUGEMM_LIBEXECDIR "/gpugemm"};
+    static char path[PATH_MAX];
+    return find(places, sizeof places / sizeof *places, name, path) ? path : NULL;
 }
 
+void *cmd_open(void)
+{
+    static void *handle;
+    if (!handle && !(handle = dlopen(cmd_library(), RTLD_NOW | RTLD_LOCAL))) {
+        fprintf(stderr, "gpugemm: %s\n", dlerror());
+        exit(CMD_UNAVAILABLE);
+    }
+    return handle;
+}
+
+void *cmd_symbol(const char *name)
+{
+    void *symbol = dlsym(cmd_open(), name);
+    if (!symbol) {
+        fprintf(stderr, "gpugemm: %s is another version than this command: it has no %s\n", cmd_library(), name);
+        exit(CMD_UNAVAILABLE);
+    }
+    return symbol;
+}
+
+const char *cmd_colour(const char *sequence) { return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") ? sequence : ""; }
+
+void cmd_json_string(const char *text)
+{
+    putchar('"');
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            printf("\\%c", *text);
+        else if ((unsigned char)*text < ' ')
+            printf("\\u%04x", *text);
+        else
+            putchar(*text);
+    putchar('"');
+}
+
+const char *cmd_seconds(double s)
+{
+    static char buffers[8][24];
+    static int turn;
+    char *text = buffers[turn++ % 8];
+    snprintf(text, sizeof buffers[0], s < 1e-3 ? "%.3g us" : s < 1 ? "%.3g ms" : "%.3g s", s < 1e-3 ? 1e6 * s : s < 1 ? 1e3 * s : s);
+    return text;
+}
+
+double cmd_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the command line ------------------------------------------------------------------------------------------------------------------ */
+
+/* argv from the subcommand's name on is the subcommand's. */
 static error_t parse(int key, char *value, struct argp_state *state)
 {
-    struct options *o = state->input;
-    switch (key) {
-    case 'm': return setenv("GPUGEMM_MODE", value, 1);
-    case 's': return setenv("GPUGEMM_STATS", value, 1);
-    case 't': return setenv("GPUGEMM_TRACE", value ? value : "1", 1);
-    case ARGP_KEY_ARG:
-        if (!o->command) {
-            o->command = value;
-        } else if (strcmp(o->command, "run") == 0) { /* everything from the program's name on is the program's */
-            o->program = state->argv + state->next - 1;
-            state->next = state->argc;
-        } else {
-            argp_error(state, "%s takes no argument", o->command);
-        }
-        return 0;
-    case ARGP_KEY_END:
-        if (!o->command)
-            argp_error(state, "a command is missing");
-        else if (strcmp(o->command, "run") && strcmp(o->command, "info"))
-            argp_error(state, "unknown command %s", o->command);
-        else if (strcmp(o->command, "run") == 0 && !o->program)
-            argp_error(state, "run: which program?");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    char ***rest = state->input;
+    if (key == ARGP_KEY_ARG && !*rest) {
+        *rest = state->argv + state->next - 1;
+        state->next = state->argc;
+    } else if (key == ARGP_KEY_END && !*rest) {
+        argp_error(state, "a command is missing");
+    } else if (key != ARGP_KEY_END) {
+        (void)value;
+        return ARGP_ERR_UNKNOWN;
     }
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"mode", 'm', "auto|gpu|cpu", 0, "Who serves (GPUGEMM_MODE)", 0},
-        {"stats", 's', "0|1|FILE", 0, "Statistics of `run`: 1, the default, a table at exit (GPUGEMM_STATS)", 0},
-        {"trace", 't', "1|2|FILE", OPTION_ARG_OPTIONAL, "One line a call (GPUGEMM_TRACE)", 0},
-        {0}};
     static const struct argp argp = {
-        .options = options,
         .parser = parse,
-        .args_doc = "info\nrun PROGRAM [ARGUMENT...]",
-        .doc = "Runs unmodified programs with their matrix products on the GPU.\v"
-               "info   shows the GPU, the CPU BLAS, the sizes from which the GPU serves, and the options in force\n"
-               "run    starts PROGRAM with libgpugemm preloaded and prints who served its calls"};
-    struct options o = {0};
-    char library[PATH_MAX];
-    argp_err_exit_status = USAGE;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-    if (!find_library(library)) {
-        fprintf(stderr, "gpugemm: libgpugemm.so.0 is neither beside this command nor in its prefix\n");
-        return UNAVAILABLE;
-    }
-    return strcmp(o.command, "info") == 0 ? info(library) : run(library, o.program);
+        .args_doc = "COMMAND [OPTION...] [ARGUMENT...]",
+        .doc = "Matrix products of unmodified programs on the GPU.\v"
+               "Commands (each has its own --help):\n"
+               "  run      start a program with libgpugemm preloaded and print who served its calls\n"
+               "  info     show the GPU, the CPU BLAS, from which sizes the GPU serves, the options in force\n"
+               "  check    prove the installation on this machine, in some seconds\n"
+               "  explain  say who would serve a call, why, and in what time\n"
+               "  bench    compare with the CPU BLAS, cuBLAS, cublasXt and NVBLAS; tables and pictures\n\n"
+               "Exit status: 0 done; 1 a check failed; 64 wrong usage; 69 no library; run: the program's own, or 126 and 127 "
+               "when it cannot be started."};
+    char **rest = NULL, name[64];
+    argp_err_exit_status = CMD_USAGE;
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &rest);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(rest[0], commands[i].name) == 0) {
+            snprintf(name, sizeof name, "gpugemm %s", rest[0]);
+            rest[0] = name;
+            return commands[i].body((int)(argv + argc - rest), rest);
+        }
+    fprintf(stderr, "gpugemm: there is no command %s; gpugemm --help lists them\n", rest[0]);
+    return CMD_USAGE;
 }

@@ -1,0 +1,96 @@
+/* explain.c — owns the answer to "who would serve this call, and why": dispatch.c's, for a problem without operands. The GPU is the one that
+ * is here, which is started for it, or one that is only assumed, by name. It runs no gemm. */
+#include <string.h>
+#include <strings.h>
+
+#include "dispatch.h"
+#include "gpugemm.h"
+#include "trace.h"
+
+/* GPUs that can be assumed, as their data sheets and drivers describe them. */
+static const struct {
+    const char *name;
+    struct gg_arch arch;
+} known[] = {
+    {"a100",
+     {.cc = 80,
+      .sms = 108,
+      .clock_mhz = 1410,
+      .smem_per_block = 166912,
+      .smem_per_sm = 167936,
+      .l2_bytes = 40 << 20,
+      .memory_bytes = INT64_C(80) << 30,
+      .bandwidth = 2.04e12}},
+    {"h100",
+     {.cc = 90,
+      .sms = 132,
+      .clock_mhz = 1980,
+      .smem_per_block = 232448,
+      .smem_per_sm = 233472,
+      .l2_bytes = 50 << 20,
+      .memory_bytes = INT64_C(80) << 30,
+      .bandwidth = 3.35e12}},
+    {"h200",
+     {.cc = 90,
+      .sms = 132,
+      .clock_mhz = 1980,
+      .smem_per_block = 232448,
+      .smem_per_sm = 233472,
+      .l2_bytes = 60 << 20,
+      .memory_bytes = INT64_C(140) << 30,
+      .bandwidth = 4.8e12}},
+};
+
+static const struct gg_arch *arch_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(name, known[i].name) == 0)
+            return &known[i].arch;
+    return NULL;
+}
+
+int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n, int64_t k, double beta,
+                    int in_gpu_memory, const char *gpu, struct gpugemm_decision *decision, size_t size)
+{
+    const bool dbl = strcasecmp(routine, "dgemm") == 0;
+    if (!dbl && strcasecmp(routine, "sgemm") != 0)
+        return -1;
+    if (m < 0 || n < 0 || k < 0)
+        return m < 0 ? -4 : n < 0 ? -5 : -6;
+    struct gg_gemm p = {.type = dbl ? GG_D : GG_S,
+                        .a_kmajor = transa != GPUGEMM_NO_TRANS,
+                        .b_kmajor = transb == GPUGEMM_NO_TRANS,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .alpha = 1,
+                        .beta = beta};
+    p.lda = gg_max(1, p.a_kmajor ? k : m);
+    p.ldb = gg_max(1, p.b_kmajor ? k : n);
+    p.ldc = gg_max(1, m);
+    bool up = !gpu && gg_gpu_wait();
+    struct gg_facts facts = gg_host_facts();
+    if (gpu) {
+        facts.gpu = GG_GPU_READY;
+        facts.start_left = 0;
+        facts.arch = arch_named(gpu);
+        if (!facts.arch)
+            return -9;
+    }
+    facts.a = facts.b = facts.c = in_gpu_memory ? GG_DEVICE : GG_HOST;
+    struct gg_decision d = gg_dispatch(&p, &facts);
+    struct gpugemm_decision told = {.routine = dbl ? "dgemm" : "sgemm",
+                                    .path = gg_path_text(d.path),
+                                    .kernel = d.choice.kernel ? d.choice.kernel->name : "",
+                                    .reason = gg_reason_text(d.reason),
+                                    .m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .predicted_cpu = d.seconds_cpu,
+                                    .predicted_gpu = d.seconds_gpu,
+                                    .predicted_kernel = d.choice.kernel ? d.choice.seconds : 0,
+                                    .pieces = d.choice.splits};
+    memset(decision, 0, size);
+    memcpy(decision, &told, size < sizeof told ? size : sizeof told);
+    return up || gpu ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# t_cli.sh LIB GPUGEMM — each subcommand as a new user would try it: useful output or one clear line, the exit code that is documented, JSON that
+# parses. With GPUGEMM_MODE=gpu on a machine with a GPU its part is wanted, too.
+. "$(dirname "$0")/lib.sh"
+here=$(dirname "$(realpath "$0")")
+gpugemm=$(realpath "${2:?usage: t_cli.sh LIB GPUGEMM}")
+command -v python3 > /dev/null || skip "no python3"
+nm -D "$LIB" | grep -q '__[at]san_' && skip "a library with sanitizers cannot be preloaded"
+forced=${GPUGEMM_MODE:-}
+unset GPUGEMM_MODE
+
+# expect CODE PATTERN ARGUMENT… : gpugemm ends with CODE and says PATTERN, on stdout or stderr
+expect() {
+    local code=$1 pattern=$2
+    shift 2
+    "$gpugemm" "$@" > "$work/out" 2>&1 < /dev/null
+    local got=$?
+    [ $got = "$code" ] || { fail "gpugemm $*: exit status $got, not $code"; cat "$work/out"; }
+    grep -qE -- "$pattern" "$work/out" || { fail "gpugemm $*: no '$pattern' in"; cat "$work/out"; }
+    grep -q $'\033' "$work/out" && fail "gpugemm $*: colour where no terminal is"
+}
+# json EXPRESSION ARGUMENT… : the output parses, and the Python expression holds of it as x
+json() {
+    local expression=$1
+    shift
+    "$gpugemm" "$@" 2> "$work/err" | python3 -c "import json, sys; x = json.load(sys.stdin); assert $expression, x" || { fail "gpugemm $*: not $expression"; cat "$work/err"; }
+}
+
+for command in run info check explain bench; do
+    expect 0 "^ *$command " --help
+    expect 0 "Usage: gpugemm $command" "$command" --help
+done
+expect 0 '^gpugemm [0-9]+\.[0-9]+\.[0-9]+$' --version
+expect 64 'a command is missing'
+expect 64 'no command frobnicate' frobnicate
+expect 64 'Try .gpugemm info' info --frobnicate
+
+expect 0 'CPU BLAS +/' info
+json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas']" info --json
+
+"$gpugemm" check > "$work/out" 2>&1 || { fail "gpugemm check"; cat "$work/out"; }
+grep -q '^ok *CPU' "$work/out" || fail "check says nothing of the CPU"
+seconds=$(sed -n 's/.* \([0-9.]*\) s$/\1/p' "$work/out")
+awk "BEGIN { exit !($seconds < 20) }" || fail "check took $seconds s"
+json "all(c['result'] != 'failed' for c in x) and len(x) >= 6" check --json
+GPUGEMM_BLAS=/nonexistent.so expect 0 'ok *library' check # slow loops serve, and are right
+
+expect 64 'm, n and k are missing' explain
+expect 64 'not a number' explain 12 twelve
+expect 64 'not negative' explain -- -1
+expect 64 'a100, h100 and h200' explain --gpu voodoo 5
+expect 64 'two of N and T' explain --trans N 5
+expect 0 'in host memory' explain 100 200 300
+if [ "$forced" = gpu ]; then
+    expect 0 'GPU, staged' explain 4096
+    expect 0 'ok *GPU' check
+fi
+if "$gpugemm" info | grep -q '^Kernels.*gemm'; then # this build has some
+    expect 0 'go to the GPU from n = ' explain --gpu h200 100
+    json "x['host']['path'] == 'staged' and x['device']['path'] == 'device' and 64 < x['square_from'] < 4096" explain --gpu h200 --json 4096
+    json "x['host']['path'] == 'cpu' and x['host']['reason'] == 'faster on the CPU'" explain --gpu a100 --json --routine sgemm --trans TN 48
+fi
+
+expect 64 'which program' run
+expect 127 'No such file' run /nonexistent
+expect 126 'denied' run /etc/passwd
+expect 3 '^$' run sh -c 'echo; exit 3'
+expect 0 '^$' run --stats=0 echo
+expect 64 'for --report' run --compare true
+
+# A program with two processes that multiply: the page has its calls, and nothing that must be fetched.
+cat > "$work/two.c" << 'END'
+#include <gpugemm/cblas.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    static double a[300 * 300], b[300 * 300], c[300 * 300];
+    fork();
+    for (int i = 0; i < 300 * 300; i++) a[i] = b[i] = 1;
+    for (int i = 0; i < 20; i++) cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, 300, 300, 300, 1, a, 300, b, 300, 0, c, 300);
+    while (wait(0) > 0) continue;
+    return c[0] != 300;
+}
+END
+"${CC:-gcc}" -I"$here/../include" "$work/two.c" -o "$work/two" -L"$(dirname "$LIB")" -lgpugemm -Wl,-rpath,"$(dirname "$LIB")" || fail "two.c does not build"
+expect 0 'the report is in' run --report "$work/page.html" --compare "$work/two"
+python3 - "$work/page.html" << 'END' || fail "the report"
+import re, sys, html.parser
+page = open(sys.argv[1]).read()
+html.parser.HTMLParser().feed(page)
+assert page.count('<svg') == 1 and '2 processes with matrix products' in page
+assert sum(int(n) for n in re.findall(r'<td>dgemm.*?<td class="n">(\d+)', page)) == 80, page
+assert not re.search(r'(src|href)=|url\(|https?:', page), 'something is fetched'
+END
+expect 5 'the report is in' run --report "$work/page.html" sh -c 'exit 5'
+expect 1 'No such file' run --report /nonexistent/page.html true
+
+expect 64 'no argument' bench something
+rm -f "$work"/table*
+expect 0 'sgemm NN 96x96x96' bench --host --sizes 96 --types s --seconds 0.01 --csv "$work/table.csv"
+[ "$(wc -l < "$work/table-host.csv")" -ge 2 ] || fail "bench --csv"
+finish

@@ -1,0 +1,177 @@
+/* cmd_bench.c — `gpugemm bench`: runs the benchmark programs of bench/ (installed in libexec), shows how far they are, and draws what they found.
+ * What is measured and how is told at the top of bench/bench.c (operands in GPU memory) and bench/host.c (host memory). */
+#include <argp.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd.h"
+
+struct bench {
+    bool device, host;
+    const char *sizes, *types, *layouts, *seconds, *csv, *plot;
+};
+
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+    struct bench *b = state->input;
+    switch (key) {
+    case 'd': b->device = true; return 0;
+    case 'h': b->host = true; return 0;
+    case 'n': b->sizes = value; return 0;
+    case 't': b->types = value; return 0;
+    case 'l': b->layouts = value; return 0;
+    case 's': b->seconds = value; return 0;
+    case 'c': b->csv = value; return 0;
+    case 'p': b->plot = value; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "no argument is expected"); return 0;
+    case ARGP_KEY_END:
+        if (!b->device && !b->host)
+            b->device = b->host = true;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int count_of(const char *list)
+{
+    int count = 1;
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* A bar on the terminal, or nothing. `of` 0: how long it takes is not known. */
+static void progress(const char *what, int done, int of, double start)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    enum { WIDTH = 40 };
+    char bar[WIDTH + 1];
+    int filled = of ? WIDTH * (done < of ? done : of) / of : 0, mark = (int)(4 * (cmd_now() - start)) % WIDTH;
+    for (int i = 0; i < WIDTH; i++)
+        bar[i] = of ? (i < filled ? '#' : '.') : i == mark ? '#' : '.';
+    bar[WIDTH] = 0;
+    fprintf(stderr, "\r%s [%s] %.0f s\033[K", what, bar, cmd_now() - start);
+}
+
+/* Runs argv with its output passed through line by line; returns its exit status. */
+static int run_program(char *const *argv, const char *what, int lines)
+{
+    int ends[2];
+    if (pipe(ends))
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]), close(ends[1]);
+        execv(argv[0], argv);
+        fprintf(stderr, "gpugemm: %s: %s\n", argv[0], strerror(errno));
+        _exit(CMD_NOT_FOUND);
+    }
+    close(ends[1]);
+    double start = cmd_now();
+    int done = 0;
+    char buffer[4096];
+    bool fresh = true;
+    for (ssize_t n; pid > 0;) {
+        progress(what, done, lines, start);
+        struct pollfd p = {.fd = ends[0], .events = POLLIN};
+        if (poll(&p, 1, 250) == 0)
+            continue;
+        if ((n = read(ends[0], buffer, sizeof buffer)) <= 0)
+            break;
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r\033[K");
+        for (ssize_t i = 0; i < n; i++) {
+            done += fresh && buffer[i] != '#';
+            fresh = buffer[i] == '\n';
+        }
+        fwrite(buffer, 1, (size_t)n, stdout);
+        fflush(stdout);
+    }
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    close(ends[0]);
+    int status = -1;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* "out.csv" -> "out-device.csv" */
+static void name_part(char path[PATH_MAX], const char *csv, const char *part)
+{
+    const char *dot = strrchr(csv, '.'), *slash = strrchr(csv, '/');
+    int stem = dot && (!slash || dot > slash) ? (int)(dot - csv) : (int)strlen(csv);
+    snprintf(path, PATH_MAX, "%.*s-%s%s", stem, csv, part, csv + stem);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"device", 'd', NULL, 0, "Operands in GPU memory: libgpugemm and cuBLAS", 0},
+        {"host", 'h', NULL, 0, "Operands in host memory: libgpugemm, the CPU BLAS, NVBLAS and cublasXt (both are the default)", 0},
+        {"sizes", 'n', "LIST", 0, "n or MxNxK, by commas (256,512,1024,2048,4096)", 0},
+        {"types", 't', "s|d|sd", 0, "sgemm, dgemm or both (sd)", 0},
+        {"layouts", 'l', "LIST", 0, "NN, NT, TN, TT, by commas; operands in GPU memory (NN)", 0},
+        {"seconds", 's', "S", 0, "Time a case takes (0.2)", 0},
+        {"csv", 'c', "FILE", 0, "Also write FILE-device and FILE-host before its ending, with all conditions", 0},
+        {"plot", 'p', "FILE", 0, "Draw it: .svg or .png (needs Python with matplotlib)", 0},
+        {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .doc = "Compares libgpugemm with the CPU BLAS and, where they are installed, cuBLAS, NVBLAS and cublasXt, in strict FP32 and "
+               "FP64, each result verified. The table is in TFLOP/s for operands in GPU memory, in ms for host memory."};
+    struct bench b = {.sizes = "256,512,1024,2048,4096", .types = "sd", .layouts = "NN", .seconds = "0.2"};
+    argp_parse(&argp, argc, argv, 0, NULL, &b);
+    char folder[] = "/tmp/gpugemm-bench-XXXXXX", path[2][PATH_MAX];
+    if (!mkdtemp(folder)) {
+        perror("gpugemm: /tmp");
+        return CMD_UNAVAILABLE;
+    }
+    static const char *const parts[2] = {"device", "host"};
+    int result = CMD_OK;
+    for (int i = 0; i < 2; i++) {
+        *path[i] = 0;
+        if (!(i ? b.host : b.device))
+            continue;
+        const char *program = cmd_helper(i ? "host" : "bench");
+        if (!program) {
+            fprintf(stderr, "gpugemm: the benchmark programs are not installed\n");
+            return CMD_UNAVAILABLE;
+        }
+        if (b.csv)
+            name_part(path[i], b.csv, parts[i]);
+        else
+            snprintf(path[i], PATH_MAX, "%s/%s.csv", folder, parts[i]);
+        char *device[] = {(char *)program, "--lib",           (char *)cmd_library(), "--sizes",         (char *)b.sizes, "--types", (char *)b.types,
+                          "--layouts",     (char *)b.layouts, "--seconds",           (char *)b.seconds, "--csv",         path[i],   NULL};
+        char *host[] = {(char *)program, "--part",  "large",         "--lib",     (char *)cmd_library(), "--sizes",
+                        (char *)b.sizes, "--types", (char *)b.types, "--seconds", (char *)b.seconds,     "--csv",
+                        path[i],         NULL};
+        int status = run_program(i ? host : device, parts[i], i ? 0 : count_of(b.sizes) * count_of(b.layouts) * (int)strlen(b.types));
+        if (status)
+            result = status == CMD_NOT_FOUND ? CMD_UNAVAILABLE : CMD_FAILED;
+    }
+    if (b.plot && result == CMD_OK) {
+        const char *script = cmd_helper("plot.py");
+        char *plot[] = {"/usr/bin/env", "python3", (char *)(script ? script : "plot.py"), (char *)b.plot, path[0], path[1], NULL};
+        for (int i = 4, from = 0; from < 2; from++)
+            if (*path[from])
+                plot[i++] = path[from], plot[i] = NULL;
+        if (run_program(plot, "drawing", 0))
+            result = CMD_UNAVAILABLE;
+        else
+            printf("%s\n", b.plot);
+    }
+    for (int i = 0; i < 2; i++)
+        if (!b.csv && *path[i])
+            unlink(path[i]);
+    rmdir(folder);
+    return result;
+}

@@ -1,0 +1,29 @@
+/* cmd_report.h — what `gpugemm run --report` gathers, and the page it writes. */
+#ifndef CMD_REPORT_H
+#define CMD_REPORT_H
+
+#include <stdbool.h>
+
+enum { REPORT_ROWS = 128 };
+
+/* Calls of one kind: a line of the library's statistics (src/trace.c), summed over processes. */
+struct report_row {
+    char routine[8], path[8], kernel[64], reason[64];
+    double calls, seconds, flops, bytes_up, bytes_down;
+};
+
+struct report_run {
+    const char *title;
+    double wall, cpu; /* seconds of the program: by the clock, and by all of its threads */
+    int processes;    /* that called gemm */
+    int row_count;
+    struct report_row rows[REPORT_ROWS];
+};
+
+/* Adds one statistics file to the run. A file without calls adds nothing. */
+void report_read(struct report_run *run, const char *path);
+
+/* One HTML page without outside references. False: it cannot be written, errno says why. */
+bool report_write(const char *path, char *const *program, const struct report_run *runs, int count);
+
+#endif

@@ -1,0 +1,140 @@
+/* cmd_run.c — `gpugemm run PROGRAM …`: the program with the library preloaded. Without --report this process becomes the program; with it the command
+ * waits, gathers the statistics of every process the program started, and writes one page (cmd_report.c). */
+#include <argp.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "cmd_report.h"
+
+struct request {
+    char **program; /* NULL-terminated, inside argv */
+    const char *report;
+    bool compare;
+};
+
+static error_t parse(int key, char *value, struct argp_state *state)
+{
+    struct request *r = state->input;
+    switch (key) {
+    case 'm': return setenv("GPUGEMM_MODE", value, 1);
+    case 's': return setenv("GPUGEMM_STATS", value ? value : "1", 1);
+    case 't': return setenv("GPUGEMM_TRACE", value ? value : "1", 1);
+    case 'r': r->report = value; return 0;
+    case 'c': r->compare = true; return 0;
+    case ARGP_KEY_ARG: /* everything from the program's name on is the program's */
+        r->program = state->argv + state->next - 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (!r->program)
+            argp_error(state, "which program?");
+        if (r->compare && !r->report)
+            argp_error(state, "--compare is for --report");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Becomes the program; returns only when it cannot. What is preloaded already stays, behind us. */
+static int start(char **program)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *preload;
+    if (asprintf(&preload, "%s%s%s", cmd_library(), others && *others ? ":" : "", others ? others : "") < 0 || setenv("LD_PRELOAD", preload, 1)) {
+        fprintf(stderr, "gpugemm: no memory\n");
+        return CMD_UNAVAILABLE;
+    }
+    execvp(program[0], program);
+    int code = errno == ENOENT ? CMD_NOT_FOUND : CMD_NOT_EXECUTABLE;
+    fprintf(stderr, "gpugemm: %s: %s\n", program[0], strerror(errno));
+    return code;
+}
+
+/* One run for the report: into *measured. Returns the exit code of the program, as the shell would give it. */
+static int measure(char **program, const char *mode, struct report_run *measured)
+{
+    char folder[] = "/tmp/gpugemm-run-XXXXXX", path[PATH_MAX];
+    if (!mkdtemp(folder)) {
+        perror("gpugemm: /tmp");
+        return CMD_UNAVAILABLE;
+    }
+    double begin = cmd_now();
+    pid_t pid = fork();
+    if (pid == 0) {
+        snprintf(path, sizeof path, "%s/%%p.json", folder);
+        setenv("GPUGEMM_STATS", path, 1);
+        if (mode)
+            setenv("GPUGEMM_MODE", mode, 1);
+        _exit(start(program));
+    }
+    int status = 0;
+    struct rusage usage = {0};
+    while (pid > 0 && wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+        continue;
+    measured->wall = cmd_now() - begin;
+    measured->cpu =
+        (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
+    DIR *files = opendir(folder);
+    for (struct dirent *e; files && (e = readdir(files));) {
+        if (*e->d_name == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        report_read(measured, path);
+        unlink(path);
+    }
+    if (files)
+        closedir(files);
+    rmdir(folder);
+    return pid < 0 ? CMD_UNAVAILABLE : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_for_report(const struct request *r)
+{
+    static struct report_run runs[2];
+    int count = 0, code = 0;
+    if (r->compare) {
+        runs[count].title = "CPU (GPUGEMM_MODE=cpu)";
+        code = measure(r->program, "cpu", &runs[count++]);
+    }
+    if (code == 0) {
+        const char *mode = getenv("GPUGEMM_MODE");
+        runs[count].title = mode && strcmp(mode, "auto") ? "as asked for" : "with the GPU where it is faster";
+        code = measure(r->program, NULL, &runs[count++]);
+    }
+    if (!report_write(r->report, r->program, runs, count)) {
+        fprintf(stderr, "gpugemm: %s: %s\n", r->report, strerror(errno));
+        return code ? code : CMD_FAILED;
+    }
+    fprintf(stderr, "gpugemm: the report is in %s\n", r->report);
+    return code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"mode", 'm', "auto|gpu|cpu", 0, "Who serves (GPUGEMM_MODE)", 0},
+        {"stats", 's', "0|1|FILE", OPTION_ARG_OPTIONAL, "Statistics: 1, the default, a table at exit; FILE: JSON (GPUGEMM_STATS)", 0},
+        {"trace", 't', "1|2|FILE", OPTION_ARG_OPTIONAL, "One line a call (GPUGEMM_TRACE)", 0},
+        {"report", 'r', "FILE.html", 0, "Write one self-contained page on where the time went, instead of the table", 0},
+        {"compare", 'c', NULL, 0, "For the report: run the program on the CPU first, then again", 0},
+        {0}};
+    static const struct argp argp = {.options = options,
+                                     .parser = parse,
+                                     .args_doc = "PROGRAM [ARGUMENT...]",
+                                     .doc = "Starts PROGRAM with libgpugemm preloaded and prints who served its matrix products when it ends.\v"
+                                            "The environment is passed through; an option overrides its variable. The exit status is the program's."};
+    struct request r = {0};
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
+    if (r.report)
+        return run_for_report(&r);
+    setenv("GPUGEMM_STATS", "1", 0);
+    return start(r.program);
+}
