@@ -29,6 +29,7 @@ struct problem {
 #define OURS(X) X(sgemm) X(dgemm) X(warmup) X(last_decision)
 struct contestant {
     char name[64];
+    bool forced; /* `name` is the row that is forced; where it is not legal another would run in its place */
     bool (*run)(const struct contestant *, const struct problem *);
     const struct ladder_step *step;
     handle function;
@@ -101,6 +102,7 @@ static void add_library(const char *what)
     void *library = fd >= 0 && system(command) == 0 ? dlopen(copy, RTLD_NOW | RTLD_LOCAL) : NULL;
     unlink(copy), close(fd);
     struct contestant *c = add(row ? row : contestant_count ? what : "gpugemm", run_ours);
+    c->forced = row != NULL;
     bool all = library != NULL;
 #define FIND_OURS(name) all = resolved(library, "gpugemm_" #name, &c->name) && all;
     OURS(FIND_OURS)
@@ -234,6 +236,8 @@ struct ratios {
     double ratio[1024];
     char where[1024][64];
     int64_t n[1024]; /* 0: not square */
+    int missed;      /* rows where another kernel or build of ours was faster than the first, and by how much at most */
+    double most_missed;
 };
 
 /* The time that no GPU of this kind can beat: multiply-adds at its peak, or A and B read and C written once, at the bandwidth that a copy reaches. */
@@ -289,6 +293,7 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     double error[MAX_CONTESTANTS] = {0}, slowest = 0, medians[MAX_CONTESTANTS];
     bool able[MAX_CONTESTANTS] = {0}, right = true;
     struct gpugemm_decision decision = {.kernel = ""};
+    double best = INFINITY; /* the fastest other of our rows or builds, as a multiple of the first's time */
     char where[64];
     const size_t element = p.dbl ? 8 : 4;
     p.a = operands[0] + (size_t)p.off * element, p.b = operands[1] + (size_t)p.off * element, p.c = operands[2] + (size_t)p.off * element;
@@ -301,8 +306,12 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
         able[c] = contestants[c].run(&contestants[c], &p);
         cuStreamSynchronize(stream);
         slowest += able[c] ? now() - start : 0;
-        if (c == 0 && contestants[c].last_decision)
-            contestants[c].last_decision(&decision, sizeof decision);
+        if (able[c] && contestants[c].last_decision) {
+            struct gpugemm_decision its;
+            contestants[c].last_decision(&its, sizeof its);
+            able[c] = !contestants[c].forced || !strcmp(its.kernel, contestants[c].name);
+            decision = c ? decision : its;
+        }
         error[c] = able[c] ? worst_error(&p, samples, sampled) : 0;
         right = right && error[c] <= (double)p.k + 2;
     }
@@ -321,6 +330,8 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
             continue;
         medians[c] = median(times[c], rounds);
         double tflops = 2e-12 * (double)p.m * (double)p.n * (double)p.k / medians[c], ratio = able[0] ? medians[c] / medians[0] : NAN;
+        if (c && contestants[c].run == run_ours)
+            best = fmin(best, ratio);
         printf("  %s %.3f", contestants[c].name, tflops);
         if (c)
             printf(" (x%.3f)", ratio);
@@ -337,6 +348,8 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
             strcpy(ratios->where[ratios->count++], where);
         }
     }
+    if (best < 1)
+        ratios->missed++, ratios->most_missed = fmax(ratios->most_missed, 1 / best);
     double bound = roofline(&p), tflops = 2e-12 * (double)p.m * (double)p.n * (double)p.k / bound;
     printf("   %.0f %% of the roofline; %d rounds, %d MHz, error %.2f u  %s\n", able[0] ? 100 * bound / medians[0] : 0, rounds, clock, error[0],
            decision.kernel);
@@ -410,6 +423,9 @@ static bool run_list(const char *name, const char *list_sizes, bool calls)
             snprintf(title, sizeof title, "%cgemm %s%s", *type, name, part[i]);
             summarise(ratios, title, ranges[i][0], ranges[i][1]);
         }
+        if (ratios->missed)
+            printf("SUM %cgemm %s: another of our rows or builds was faster %d times, at most %.3f times\n", *type, name, ratios->missed,
+                   ratios->most_missed);
         free(list), free(ratios);
     }
     return right;
