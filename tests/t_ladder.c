@@ -65,7 +65,7 @@ static void oracle(int m, int n, int k, int layout)
     bool ta = layout & 2, tb = layout & 1;
     struct ladder_args x = {m, n, k, m, k, m, 1, 0, (float *)a, (float *)b, (float *)c};
     for (int64_t e = 0; e < (int64_t)m * k; e++)
-        host_a[e] = random_s[e];
+        host_a[e] = random_s[e % PERIOD];
     for (int64_t e = 0; e < (int64_t)k * n; e++)
         host_b[e] = random_s[(e + B_STARTS) % PERIOD];
     cuMemcpyHtoD_v2(a, host_a, sizeof(float) * (size_t)m * (size_t)k), cuMemcpyHtoD_v2(b, host_b, sizeof(float) * (size_t)k * (size_t)n);

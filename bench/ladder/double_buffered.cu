@@ -1,10 +1,11 @@
 /* double_buffered — step 7: two pairs of tiles in shared memory, one being multiplied while the next is under way.
  *
  * The loads from memory are issued before the arithmetic that hides their latency and land in registers; after it they go to the tiles that nobody
- * reads. One barrier a step instead of two, and nobody waits for memory. */
+ * reads. One barrier a step instead of two, and nobody waits for memory.
+ * The price is registers; the 2 in the launch bounds keeps them to 128 a thread, so that two blocks still fit an SM. */
 #include "tile_128.cuh"
 
-extern "C" __global__ void __launch_bounds__(THREADS) double_buffered(const __grid_constant__ ladder_args p)
+extern "C" __global__ void __launch_bounds__(THREADS, 2) double_buffered(const __grid_constant__ ladder_args p)
 {
     __shared__ __align__(16) tiles s[2];
     const place at = {(int)threadIdx.x % 16 * 4, 64, (int)threadIdx.x / 16 * 4, 64};
