@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # evidence.sh OUT [PART...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build in build/.
-# Each part takes less than 150 seconds and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of them:
+# The rates of sgemm are strict's but where it says otherwise. Each part takes less than 150 seconds and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of them:
 #   calls    random calls under every name, on the GPU, against OpenBLAS; what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
+#   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
 #   ladder   the kernels of bench/ladder, ours, cuBLAS and the roofline
 #   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor
 #   small    short calls, whole processes, many threads
@@ -16,12 +17,12 @@ set -u
 cd "$(dirname "$0")/.."
 out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- calls device ladder host small dispatch core mixed main
+[ $# -gt 0 ] || set -- calls device tensor ladder host small dispatch core mixed main
 build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
 cuda=$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))' 2> /dev/null)
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas GPUGEMM_PRECISION=strict
 
 bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { timeout 140 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
@@ -37,6 +38,12 @@ part() {
     device)
         bench --list square,odd --csv "$out/device.csv"
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
+        ;;
+    tensor)
+        bench --precision fp32 --types s --list square,odd --csv "$out/tensor.csv"
+        for data in normal wide worst; do
+            bench --precision fp32 --data $data --types s --sizes 1024,2048,4096,8192 --csv "$out/tensor-$data.csv"
+        done
         ;;
     ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;
     host) host large ;;

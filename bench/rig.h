@@ -189,15 +189,34 @@ enum { PERIOD = 4194301, B_STARTS = 1234567 }; /* elements; where in the period 
 static double random_d[PERIOD];
 static float random_s[PERIOD];
 
-static inline void draw_data(void)
+static inline double draw_uniform(uint64_t *x)
 {
+    *x ^= *x << 13, *x ^= *x >> 7, *x ^= *x << 17;
+    return (double)(int64_t)*x * 0x1p-63;
+}
+
+/* uniform in (-1, 1); normal; wide: uniform times exp(4 normal), 50 binades and more; worst: wide with an infinity, a NaN and subnormals among them
+ */
+static inline void draw_family(const char *family)
+{
+    bool uniform = !strcmp(family, "uniform"), normal = !strcmp(family, "normal"), worst = !strcmp(family, "worst");
     uint64_t x = 88172645463325252u;
     for (int i = 0; i < PERIOD; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        random_d[i] = random_s[i] = (float)((double)(int64_t)x * 0x1p-63);
-        random_d[i] += (double)(x & 0xffffff) * 0x1p-53;
+        double value = draw_uniform(&x);
+        if (!uniform) {
+            double deviate = sqrt(-2 * log(fabs(draw_uniform(&x)) + 0x1p-60)) * cos(3.14159265358979 * draw_uniform(&x));
+            value = normal ? deviate : 0.5 * value * exp(4 * deviate);
+        }
+        if (worst && i % 1000 == 0)
+            value *= 0x1p-130;
+        random_d[i] = random_s[i] = (float)value;
+        random_d[i] += uniform ? (double)(x & 0xffffff) * 0x1p-53 : 0;
     }
+    if (worst)
+        random_s[12345] = INFINITY, random_s[PERIOD / 2] = NAN;
 }
+
+static inline void draw_data(void) { draw_family("uniform"); }
 
 /* Element (i, j) of op(A) op(B) and of |op(A)| |op(B)|, k long, as far as `long double` is exact; a and b are the indices of the first elements
  * that are multiplied, and of how many elements on the next ones lie. */
