@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # evidence.sh OUT [PART...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build in build/.
-# The rates of sgemm are strict's but where it says otherwise. Each part takes less than 150 seconds and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of them:
+# Each part takes less than 150 seconds and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of them. The rates
+# of sgemm are those of GPUGEMM_PRECISION=strict but in tensor, calls and main.
 #   calls    random calls under every name, on the GPU, against OpenBLAS; what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
@@ -26,7 +27,7 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_T
 
 bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { timeout 140 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
-fuzz() { GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
+fuzz() { env -u GPUGEMM_PRECISION GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
 
 part() {
     case $1 in
@@ -55,7 +56,7 @@ part() {
     dispatch) host dispatch --seconds 0.1 ;;
     core) host core ;;
     mixed) host mixed --seconds 120 ;;
-    main) "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
+    main) env -u GPUGEMM_PRECISION "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
     *) echo "evidence.sh: no part $1" ;;
     esac
 }
