@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,6 +42,8 @@ static struct {
     /* only when statistics or a trace are wanted */
     pthread_once_t once;
     int trace_fd, trace_level;
+    dev_t trace_device;
+    ino_t trace_inode;
     pthread_mutex_t lock; /* rows and the file */
     bool table;           /* print it at exit */
     struct row rows[MAX_ROWS];
@@ -85,18 +88,36 @@ double gg_now(void)
 
 /* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* All of it, or as much as the descriptor takes; errors have nowhere to go. */
+/* All of it, or as much as the descriptor takes; errors have nowhere to go. A reader that has left, or a file at its limit, must not end the
+ * program by a signal: what it wrote itself would have, what we say must not. */
 static void write_all(int fd, const char *text, size_t length)
 {
+    sigset_t deadly, before, pending, after;
+    sigemptyset(&deadly);
+    sigaddset(&deadly, SIGPIPE);
+    sigaddset(&deadly, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &deadly, &before);
+    sigpending(&pending);
     while (length > 0) {
         ssize_t n = write(fd, text, length);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return;
+            break;
         text += n;
         length -= (size_t)n;
     }
+    sigpending(&after);
+    for (int i = 0; i < 2; i++) {
+        int number = i ? SIGXFSZ : SIGPIPE;
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        if (sigismember(&after, number) && !sigismember(&pending, number)) /* ours */
+            while (sigtimedwait(&one, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+                ;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void write_line(int fd, const char *format, va_list args)
@@ -140,9 +161,18 @@ static void say(int fd, const char *format, ...)
     va_end(args);
 }
 
+/* Is the descriptor still the file that was opened? A program that closes what it does not know may have given its number to a file of its own. */
+static bool is_ours(int fd)
+{
+    struct stat now;
+    return fd == STDERR_FILENO || (fstat(fd, &now) == 0 && now.st_dev == g.trace_device && now.st_ino == g.trace_inode);
+}
+
 static void trace(const struct gg_record *r)
 {
     char predicted[80] = "";
+    if (!is_ours(g.trace_fd))
+        return;
     if (g.trace_level > 1)
         snprintf(predicted, sizeof predicted, " predicted_cpu_us=%.1f predicted_gpu_us=%.1f", 1e6 * r->predicted_cpu, 1e6 * r->predicted_gpu);
     if (!r->p) {
@@ -213,16 +243,32 @@ static void expand_name(char *name, size_t size, const char *pattern, bool child
         snprintf(name + n, size - n, ".%ld", (long)getpid());
 }
 
+/* A new file, in the place of an older one of the caller's own: never what a symbolic link points to, and never shortening a file that another process
+ * may have mapped. -1 and errno. */
+static int create_file(const char *name)
+{
+    struct stat old;
+    if (lstat(name, &old) == 0) {
+        if (!S_ISREG(old.st_mode) || old.st_uid != geteuid())
+            return errno = EEXIST, -1;
+        if (unlink(name) && errno != ENOENT)
+            return -1;
+    }
+    return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
 static void open_file(const char *pattern, bool child)
 {
     char name[4096];
     expand_name(name, sizeof name, pattern, child);
-    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = create_file(name), e = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)file_size()); /* all of it: a full disk is met here, not in a page */
     void *map = MAP_FAILED;
-    if (fd >= 0 && ftruncate(fd, (off_t)file_size()) == 0)
-        map = mmap(NULL, file_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        gg_warn("statistics cannot be written to %s: %s", name, strerror(errno));
+    if (!e && (map = mmap(NULL, file_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
+        e = errno;
+    if (e)
+        gg_warn("statistics cannot be written to %s: %s", name, strerror(e));
+    if (e && fd >= 0)
+        unlink(name);
     if (fd >= 0)
         close(fd);
     g.file = map == MAP_FAILED ? NULL : map;
@@ -234,9 +280,14 @@ static void open_file(const char *pattern, bool child)
     put_row(-1);
 }
 
+/* At exit: which a signal handler may have called in the middle of count(). */
 static void print_table(void)
 {
-    pthread_mutex_lock(&g.lock);
+    for (int i = 0; pthread_mutex_trylock(&g.lock); i++) {
+        if (i == 1000)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
     uint64_t gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED], all = gpu + g.total[GG_PATH_CPU];
     say(STDERR_FILENO, "%llu gemm calls, %llu on the GPU, %llu on the CPU (process %ld)", (unsigned long long)all,
         (unsigned long long)gpu, (unsigned long long)(all - gpu), (long)getpid());
@@ -277,6 +328,31 @@ static void in_child(void)
     pthread_mutex_unlock(&g.lock);
 }
 
+/* For appending: a file of the caller's own or a new one, or a terminal; never through a symbolic link, never a pipe, which can block. -1 and errno. */
+static int open_trace(const char *name)
+{
+    struct stat status;
+    int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return -1;
+    bool good = fstat(fd, &status) == 0;
+    if (good && !(S_ISCHR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_nlink == 1))) {
+        errno = EPERM;
+        good = false;
+    }
+    if (!good) {
+        int saved = errno;
+        close(fd);
+        return errno = saved, -1;
+    }
+    g.trace_device = status.st_dev;
+    g.trace_inode = status.st_ino;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way: programs count on the numbers that open gives them */
+    if (high >= 0)
+        close(fd);
+    return high >= 0 ? high : fd;
+}
+
 static void open_outputs(void)
 {
     int saved = errno;
@@ -285,7 +361,7 @@ static void open_outputs(void)
         g.trace_level = strcmp(wanted, "1") == 0 ? 1 : 2;
         g.trace_fd = STDERR_FILENO;
         if (strcmp(wanted, "1") != 0 && strcmp(wanted, "2") != 0) {
-            g.trace_fd = open(wanted, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+            g.trace_fd = open_trace(wanted);
             if (g.trace_fd < 0)
                 gg_warn("the trace cannot be written to %s: %s", wanted, strerror(errno));
         }
