@@ -2,12 +2,13 @@
  * function from then on, or the whole GPU from then on. After each: every byte of every result right, or the documented error where operands lie
  * in GPU memory; one line of warning at most; nothing leaked; no hang; and the next calls right.
  *
- *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR]] [--table FILE]
+ *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR/cold|warm]] [--table FILE]
  *
  * The driver must be fail_cuda.c's, which LD_LIBRARY_PATH puts in the way of the real one or of fake_cuda.c's; fail_libc.c is preloaded, or its half
- * is left out. Each scenario runs once undisturbed in a process of its own, which counts its calls; then each call of each function (at most N of
- * them, evenly spread, where a function is called more often, as in polling) is a case, in a process of its own. --seconds S: what can be done in
- * that time, every function's first calls first, then at random. */
+ * is left out. Each scenario runs undisturbed in a process of its own, which counts its calls; then each call of each function (at most N of
+ * them, evenly spread, where a function is called more often, as in polling) is a case: a cold one, in a process of its own whose first calls it
+ * hits, and, for failures that a GPU survives, a warm one, many of them one after the other in a process that has been at work before. --seconds S:
+ * what can be done in that time: in half of it warm ones, then cold ones, every function's first calls first, then at random. */
 #include <fcntl.h>
 #include <getopt.h>
 #include <link.h>
@@ -20,7 +21,7 @@
 #include "faults.h"
 #include "problem.h"
 
-enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take: a hang */, EVENT_SLACK = 64 };
+enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take: a hang */, EVENT_SLACK = 64, WARM_AT_ONCE = 50 };
 
 /* ---- scenarios --------------------------------------------------------------------------------------------------------------------- */
 
@@ -235,6 +236,7 @@ struct plan {
     unsigned char scenario, shim, function, mode;
     unsigned nth;
     int error;
+    long warm; /* this and the next warm - 1 of the warm cases; 0: a cold one */
 };
 
 enum { ROUNDS = 4 };
@@ -242,11 +244,80 @@ enum { ROUNDS = 4 };
 struct result {
     char wrong[96];
     unsigned long struck, gpu_calls, documented;
-    unsigned long calls[SHIMS][FAULT_FUNCTIONS];
+    unsigned long calls[2][FAULT_FUNCTIONS]; /* of the first round, of the last */
+    long at;                                 /* the warm case in progress */
+    long warm_done;
+    struct tally {
+        long sites, functions, tried[3], right[3], documented, missed;
+    } warm;
     long live[ROUNDS][FAULT_KINDS]; /* after each round */
 };
 
 static void (*read_stats)(struct gpugemm_stats *, size_t);
+
+static double deadline; /* 0: none */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void follow(struct faults *f, const struct plan *p)
+{
+    for (int i = 0; i < FAULT_FUNCTIONS; i++)
+        atomic_store(&f->calls[i], 0);
+    atomic_store(&f->struck, 0);
+    f->function = p ? p->function : -1;
+    if (!p)
+        return;
+    f->nth = p->nth;
+    f->error = p->error;
+    f->mode = (enum fault_mode)p->mode;
+}
+
+static bool is_of_freeing(const struct plan *p)
+{
+    const char *function = shim_of(p->shim)->names[p->function];
+    return strstr(function, "Free") || strstr(function, "Destroy");
+}
+
+/* Warm cases, one after the other: each hits a round, lasts another if it does, and is followed by an undisturbed one. */
+static void carry_out_warm(const struct plan *p, struct result *r)
+{
+    const struct scenario *s = &scenarios[p->scenario];
+    long allowed[FAULT_KINDS];
+    for (int round = 0; round < 3 && !*r->wrong; round++)
+        if (s->run())
+            strcpy(r->wrong, "wrong before any failure");
+    for (int i = 0; i < FAULT_KINDS; i++)
+        allowed[i] = atomic_load(&fail_cuda->live[i]) + (fail_cuda->kinds[i] && !strcmp(fail_cuda->kinds[i], "events") ? 2 * EVENT_SLACK : 8);
+    for (const struct plan *c = p; c < p + p->warm && !*r->wrong && !(deadline > 0 && now() > deadline); c++) {
+        r->warm_done++;
+        unsigned before = documented;
+        r->at = c - p;
+        follow(failing, c);
+        const char *wrong = s->run();
+        if (!wrong && c->mode == FAULT_FUNCTION)
+            wrong = s->run();
+        bool struck = atomic_load(&failing->struck) > 0;
+        follow(failing, NULL);
+        if (!wrong && (wrong = s->run()))
+            snprintf(r->wrong, sizeof r->wrong, "afterwards: %s", wrong);
+        else if (wrong)
+            snprintf(r->wrong, sizeof r->wrong, "%s", wrong);
+        r->warm.tried[c->mode] += struck;
+        r->warm.right[c->mode] += struck && !wrong;
+        r->warm.missed += !struck;
+        r->warm.documented += documented > before;
+        for (int i = 0; i < FAULT_KINDS && !*r->wrong; i++) {
+            allowed[i] += is_of_freeing(c); /* what it could not free is lost */
+            if (atomic_load(&fail_cuda->live[i]) > allowed[i] && !s->threaded)
+                snprintf(r->wrong, sizeof r->wrong, "%s pile up: %ld", fail_cuda->kinds[i], atomic_load(&fail_cuda->live[i]));
+        }
+    }
+}
 
 static void carry_out(const struct plan *p, struct result *r, bool counting)
 {
@@ -255,12 +326,11 @@ static void carry_out(const struct plan *p, struct result *r, bool counting)
     for (char *at = strtok(environment, " "); at; at = strtok(NULL, " "))
         putenv(at);
     failing = p->shim == CUDA ? fail_cuda : fail_libc;
-    if (!counting) {
-        failing->function = p->function;
-        failing->nth = p->nth;
-        failing->error = p->error;
-        failing->mode = (enum fault_mode)p->mode;
+    if (p->warm) {
+        carry_out_warm(p, r);
+        return;
     }
+    follow(failing, counting ? NULL : p);
     /* The fault falls into the first round; what lasts still lasts in two more; the fourth is undisturbed. What is made is kept for the next call, so
      * the first rounds may add to it, but the last must not. */
     for (int round = 0; round < ROUNDS && !*r->wrong; round++) {
@@ -270,7 +340,12 @@ static void carry_out(const struct plan *p, struct result *r, bool counting)
         if (round == 0) {
             r->struck = atomic_load(&failing->struck);
             for (int i = 0; i < FAULT_FUNCTIONS; i++)
-                r->calls[p->shim][i] = atomic_load(&failing->calls[i]);
+                r->calls[0][i] = atomic_load(&failing->calls[i]);
+        }
+        if (counting) {
+            for (int i = 0; i < FAULT_FUNCTIONS && round; i++)
+                r->calls[1][i] = atomic_load(&failing->calls[i]);
+            follow(failing, NULL);
         }
         if (wrong)
             snprintf(r->wrong, sizeof r->wrong, "round %d: %s", round + 1, wrong);
@@ -286,8 +361,8 @@ static void carry_out(const struct plan *p, struct result *r, bool counting)
 struct worker {
     pid_t pid;
     int said; /* what it wrote to stderr */
-    double started;
     struct plan plan;
+    const struct plan *first; /* of the warm ones */
     struct result *result;
 };
 
@@ -296,12 +371,13 @@ static char folder[] = "/tmp/gpugemm-sweep-XXXXXX";
 static void start(struct worker *w, const struct plan *plan, bool counting)
 {
     w->plan = *plan;
+    w->first = plan;
     memset(w->result, 0, sizeof *w->result);
     w->said = memfd_create("stderr", MFD_CLOEXEC);
     w->pid = fork();
     if (w->pid)
         return;
-    alarm(TIME_LIMIT);
+    alarm(TIME_LIMIT + (unsigned)plan->warm / 2);
     char mine[80];
     snprintf(mine, sizeof mine, "%s/%ld", folder, (long)getpid());
     dup2(w->said, STDERR_FILENO);
@@ -340,10 +416,8 @@ static const char *judge(const struct worker *w, int status, char *text, size_t 
     if (lines > 1)
         return snprintf(what, sizeof what, "%d lines of warning", lines), what;
     /* While a function goes on failing nothing may pile up, nor afterwards; how many of the slots have got their events is a matter of timing. */
-    const char *function = shim_of(w->plan.shim)->names[w->plan.function];
-    bool frees = strstr(function, "Free") || strstr(function, "Destroy");
     int last = w->plan.mode == FAULT_FUNCTION ? ROUNDS - 2 : ROUNDS - 1;
-    for (int i = 0; i < FAULT_KINDS && !s->threaded && !aborted && !frees && fail_cuda->kinds[i]; i++)
+    for (int i = 0; i < FAULT_KINDS && !s->threaded && !aborted && !w->plan.warm && !is_of_freeing(&w->plan) && fail_cuda->kinds[i]; i++)
         if (r->live[last][i] > r->live[1][i] + (strcmp(fail_cuda->kinds[i], "events") ? 0 : EVENT_SLACK))
             return snprintf(what, sizeof what, "%ld %s after round 2, %ld after round %d", r->live[1][i], fail_cuda->kinds[i], r->live[last][i], last + 1), what;
     return NULL;
@@ -351,28 +425,19 @@ static const char *judge(const struct worker *w, int status, char *text, size_t 
 
 /* ---- the sweep -------------------------------------------------------------------------------------------------------------------------- */
 
-static struct plan *cases;
-static long case_count;
+static struct plan *cases, *warm_cases;
+static long case_count, warm_count;
 static struct result undisturbed[SCENARIOS][SHIMS];
-static struct {
-    long sites, functions, tried[3], right[3], documented, missed;
-} tally[SCENARIOS][SHIMS];
-static long wrong_count;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static struct tally tally[SCENARIOS][SHIMS];
+static long wrong_count, warm_done;
 
 static void show(const struct worker *w, const char *wrong, const char *text)
 {
-    const struct plan *p = &w->plan;
+    const struct plan *p = w->plan.warm ? w->first + w->result->at : &w->plan;
     if (wrong_count++ < 25)
-        printf("WRONG: %s, %s call %u failing (%s, error %d): %s\n%.400s  again: --only '%s/%s/%u/%s/%d'\n", scenarios[p->scenario].name,
+        printf("WRONG: %s, %s call %u failing (%s, error %d): %s\n%.400s  again: --only '%s/%s/%u/%s/%d/%s'\n", scenarios[p->scenario].name,
                shim_of(p->shim)->names[p->function], p->nth, mode_names[p->mode], p->error, wrong, text, scenarios[p->scenario].name,
-               shim_of(p->shim)->names[p->function], p->nth, mode_names[p->mode], p->error);
+               shim_of(p->shim)->names[p->function], p->nth, mode_names[p->mode], p->error, w->plan.warm ? "warm" : "cold");
     fflush(stdout);
 }
 
@@ -383,7 +448,14 @@ static void finish(struct worker *w, int status)
     const char *wrong = judge(w, status, text, sizeof text);
     if (wrong)
         show(w, wrong, text);
-    if (!w->result->struck && !wrong && !w->result->documented) {
+    if (w->plan.warm) {
+        struct tally *t = &tally[p->scenario][p->shim], *more = &w->result->warm;
+        for (int m = 0; m < 3; m++)
+            t->tried[m] += more->tried[m], t->right[m] += more->right[m];
+        t->documented += more->documented;
+        t->missed += more->missed;
+        warm_done += w->result->warm_done;
+    } else if (!w->result->struck && !wrong && !w->result->documented) {
         tally[p->scenario][p->shim].missed++; /* timing: there was no such call this time */
     } else {
         tally[p->scenario][p->shim].tried[p->mode]++;
@@ -394,10 +466,13 @@ static void finish(struct worker *w, int status)
     w->pid = 0;
 }
 
-static void add(int scenario, int shim, int function, unsigned long nth, enum fault_mode mode, int error)
+static void add(bool warm, int scenario, int shim, int function, unsigned long nth, enum fault_mode mode, int error)
 {
-    if (case_count < MAX_CASES)
-        cases[case_count++] = (struct plan){(unsigned char)scenario, (unsigned char)shim, (unsigned char)function, (unsigned char)mode, (unsigned)nth, error};
+    struct plan *to = warm ? &warm_cases[warm_count] : &cases[case_count];
+    if (warm ? warm_count < MAX_CASES : case_count < MAX_CASES) {
+        *to = (struct plan){(unsigned char)scenario, (unsigned char)shim, (unsigned char)function, (unsigned char)mode, (unsigned)nth, error, warm};
+        *(warm ? &warm_count : &case_count) += 1;
+    }
 }
 
 /* What a function of the C library sets errno to. */
@@ -411,22 +486,24 @@ static void add_cases(int scenario, int shim, long most)
 {
     static const int lost[] = {719 /* launch failed */, 702 /* timeout */, 700 /* illegal address */, 214 /* ECC */, 999 /* unknown */, 46 /* device unavailable */};
     const struct faults *f = shim_of(shim);
-    for (int id = 0; id < f->functions; id++) {
-        unsigned long count = undisturbed[scenario][shim].calls[shim][id], step = count > (unsigned long)most ? count / (unsigned long)most : 1;
-        tally[scenario][shim].functions += count > 0;
-        for (unsigned long n = 1; n <= count; n += n < 8 ? 1 : step) {
-            tally[scenario][shim].sites++;
-            if (shim == LIBC) {
-                add(scenario, shim, id, n, FAULT_ONCE, libc_error(f->names[id]));
-                add(scenario, shim, id, n, FAULT_FUNCTION, libc_error(f->names[id]));
-            } else {
-                add(scenario, shim, id, n, FAULT_ONCE, 2);
-                add(scenario, shim, id, n, FAULT_ONCE, 1);
-                add(scenario, shim, id, n, FAULT_FUNCTION, 2);
-                add(scenario, shim, id, n, FAULT_ALL, lost[(n + (unsigned)id) % 6]);
+    for (int warm = 0; warm < 2 - scenarios[scenario].names_gpu; warm++) /* what aborts can be at work once only */
+        for (int id = 0; id < f->functions; id++) {
+            unsigned long count = undisturbed[scenario][shim].calls[warm][id], step = count > (unsigned long)most ? count / (unsigned long)most : 1;
+            tally[scenario][shim].functions += count > 0 && !warm;
+            for (unsigned long n = 1; n <= count; n += n < 8 ? 1 : step) {
+                tally[scenario][shim].sites++;
+                if (shim == LIBC) {
+                    add(warm, scenario, shim, id, n, FAULT_ONCE, libc_error(f->names[id]));
+                    add(warm, scenario, shim, id, n, FAULT_FUNCTION, libc_error(f->names[id]));
+                    continue;
+                }
+                add(warm, scenario, shim, id, n, FAULT_ONCE, 2);
+                add(warm, scenario, shim, id, n, FAULT_ONCE, 1);
+                add(warm, scenario, shim, id, n, FAULT_FUNCTION, 2);
+                if (!warm)
+                    add(warm, scenario, shim, id, n, FAULT_ALL, lost[(n + (unsigned)id) % 6]);
             }
         }
-    }
 }
 
 /* First what comes first, then at random. */
@@ -448,7 +525,7 @@ static void print_table(FILE *out)
         fprintf(out, "%s\n%-28s %9s %6s %15s %15s %15s %11s %7s\n", shim == CUDA ? "CUDA driver" : "C library", "scenario", "functions", "sites",
                 "once", "function", "all", "documented", "missed");
         for (int i = 0; i < SCENARIOS; i++) {
-            __typeof__(&tally[0][0]) t = &tally[i][shim];
+            const struct tally *t = &tally[i][shim];
             if (!t->sites)
                 continue;
             fprintf(out, "%-28s %9ld %6ld", scenarios[i].name, t->functions, t->sites);
@@ -539,7 +616,7 @@ int main(int argc, char **argv)
     struct result *results = mmap(NULL, sizeof *results * MAX_JOBS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < MAX_JOBS; i++)
         worker[i].result = &results[i];
-    cases = malloc(MAX_CASES * sizeof *cases);
+    cases = malloc(MAX_CASES * sizeof *cases), warm_cases = malloc(MAX_CASES * sizeof *warm_cases);
 
     for (int i = 0; i < SCENARIOS; i++)
         for (int shim = 0; shim < SHIMS; shim++) {
@@ -563,27 +640,55 @@ int main(int argc, char **argv)
 
     if (only && strchr(only, '/')) { /* one case, if it is given to the end */
         struct plan found = {.nth = 0};
-        char name[64], mode[16];
+        char name[64], mode[16], when[8];
         int error;
         unsigned nth;
-        if (sscanf(strchr(only, '/'), "/%63[^/]/%u/%15[^/]/%d", name, &nth, mode, &error) == 4)
+        if (sscanf(strchr(only, '/'), "/%63[^/]/%u/%15[^/]/%d/%7s", name, &nth, mode, &error, when) == 5)
             for (long i = 0; i < case_count; i++)
                 if (!strcmp(shim_of(cases[i].shim)->names[cases[i].function], name) && !strcmp(mode_names[cases[i].mode], mode))
                     found = cases[i], found.nth = nth, found.error = error;
         if (!found.nth)
             return fprintf(stderr, "no such case\n"), 2;
-        cases[0] = found, case_count = 1;
+        found.warm = !strcmp(when, "warm");
+        cases[0] = warm_cases[0] = found;
+        case_count = !found.warm, warm_count = found.warm;
     }
     qsort(cases, (size_t)case_count, sizeof *cases, by_order);
 
+    struct plan **batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* neighbours of one scenario, in random order */
+    long batches = 0;
+    for (long i = 0; i < warm_count; i++) {
+        struct plan *last = batches ? batch[batches - 1] : NULL;
+        if (last && last->warm < WARM_AT_ONCE && last->scenario == warm_cases[i].scenario && last->shim == warm_cases[i].shim)
+            last->warm++;
+        else
+            batch[batches++] = &warm_cases[i];
+    }
+    uint64_t random = 1;
+    for (long i = batches - 1; i > 0; i--) {
+        long j = (long)rng_below(&random, i + 1);
+        struct plan *other = batch[j];
+        batch[j] = batch[i], batch[i] = other;
+    }
     double begun = now();
-    long next = 0, running = 0, all = case_count;
-    while (running > 0 || (next < case_count && !(seconds && now() - begun > (double)seconds))) {
-        for (int i = 0; i < jobs && next < case_count && !(seconds && now() - begun > (double)seconds); i++)
-            if (!worker[i].pid) {
+    deadline = seconds ? begun + (double)seconds : 0;
+    long next = 0, next_warm = 0, running = 0;
+    for (;;) {
+        bool time_left = !(seconds && now() - begun > (double)seconds);
+        for (int i = 0; i < jobs && time_left; i++) {
+            if (worker[i].pid)
+                continue;
+            if (next_warm < batches && (next == case_count || !seconds || now() - begun < (double)seconds / 2)) {
+                start(&worker[i], batch[next_warm++], false);
+            } else if (next < case_count) {
                 start(&worker[i], &cases[next++], false);
-                running++;
+            } else {
+                break;
             }
+            running++;
+        }
+        if (running == 0)
+            break;
         int status;
         pid_t pid = waitpid(-1, &status, 0);
         for (int i = 0; i < jobs; i++)
@@ -592,7 +697,7 @@ int main(int argc, char **argv)
                 running--;
             }
     }
-    printf("%ld of %ld cases in %.0f s\n", next, all, now() - begun);
+    printf("%ld of %ld warm and %ld of %ld cold cases in %.0f s\n", warm_done, warm_count, next, case_count, now() - begun);
     print_table(stdout);
     FILE *out = table ? fopen(table, "w") : NULL;
     if (out) {

@@ -85,6 +85,7 @@ static void placed(const struct problem *p, const int kind[3], const char *when,
         if (kind[i] >= 0)
             GOOD(cu.cuMemcpy((CUdeviceptr)there[i], (CUdeviceptr)o.image[i], p->bytes[i]));
     }
+    GOOD(cu.cuCtxSynchronize()); /* a copy of pageable memory may still be on its way to the GPU when it returns */
     struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
     int status = 0;
     if (by_name)
@@ -168,6 +169,7 @@ static void captured_gemm(void)
         problem_reset(p, &o);
         for (int i = 0; i < 3; i++)
             GOOD(cu.cuMemcpy((CUdeviceptr)there[i], (CUdeviceptr)o.image[i], p->bytes[i]));
+        GOOD(cu.cuCtxSynchronize());
         GOOD(cu.cuGraphLaunch(exec, stream));
         GOOD(cu.cuStreamSynchronize(stream));
         GOOD(cu.cuMemcpy((CUdeviceptr)o.image[2], (CUdeviceptr)there[2], p->bytes[2]));
