@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# t_client.sh LIB CLIENT [LEAST] — a real program that knows nothing of LIB (tests/clients), run without LIB and again with LIB preloaded: the same
+# results, and statistics that prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some). N is the
+# size. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (tools/setup.sh, where it could install) a missing one is a failure.
+. "$(dirname "$0")/lib.sh"
+here=$(dirname "$(realpath "$0")")/clients
+client=${2:?usage: t_client.sh LIB CLIENT [LEAST]} least=${3:-1}
+nm -D "$LIB" | grep -q '__[at]san_' && skip "a library with sanitizers cannot be preloaded"
+unset GPUGEMM_BLAS
+absent() { [ -n "${GPUGEMM_NEED_CLIENTS:-}" ] && { fail "$client cannot be had here: $*"; finish; }; skip "$client: $*"; }
+python=${PYTHON:-python3}
+cc=${CC:-gcc}
+need() { command -v "$1" > /dev/null || absent "no $1"; }
+build() { "$@" -O2 -o "$work/program" 2> "$work/log" || absent "it does not build: $(grep -m1 error "$work/log")"; program=("$work/program"); }
+preload=$LIB
+tolerance=1e-9
+
+case $client in
+numpy) program=("$python" "$here/numpy_.py") && "$python" -c 'import numpy; assert numpy.__version__ >= "2"' 2> /dev/null || absent "no NumPy 2" ;;
+scipy) program=("$python" "$here/scipy_.py") && "$python" -c 'import scipy' 2> /dev/null || absent "no SciPy" ;;
+scikit) program=("$python" "$here/scikit.py") && tolerance=1e-6 && "$python" -c 'import sklearn' 2> /dev/null || absent "no scikit-learn" ;;
+debian_numpy)
+    /usr/bin/python3 -c 'import numpy; assert "dist-packages" in numpy.__file__' 2> /dev/null || absent "no python3-numpy"
+    program=(/usr/bin/python3 "$here/numpy_.py")
+    ;;
+octave) need octave-cli && program=(octave-cli --no-gui "$here/octave.m") && tolerance=1e-6 ;;
+r) need Rscript && program=(Rscript "$here/r.R") ;;
+armadillo) need g++ && build g++ "$here/armadillo.cpp" -larmadillo ;;
+eigen) need g++ && build g++ -I/usr/include/eigen3 "$here/eigen.cpp" -lblas ;;
+lapack) # Debian chooses OpenBLAS's own liblapack.so.3 where that is installed: it never calls out. This is netlib's.
+    build "$cc" "$here/lapack.c" -llapack -lblas -lm
+    export LD_LIBRARY_PATH=$debian/lapack${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    ;;
+fortran) need gfortran && build gfortran "$here/fortran.f90" -lblas ;;
+cblas) build "$cc" "$here/cblas.c" -lblas -lm ;;
+link_cblas) # the same as two link lines, in place of a BLAS
+    build "$cc" -I"$here/../../include/gpugemm" "$here/cblas.c" -L"$(dirname "$LIB")" -lgpugemm -Wl,-rpath,"$(dirname "$LIB")" -lm
+    preload=
+    ;;
+link_fortran)
+    need gfortran && build gfortran "$here/fortran.f90" -L"$(dirname "$LIB")" -lgpugemm -Wl,-rpath,"$(dirname "$LIB")"
+    preload=
+    ;;
+hpcc)
+    need hpcc
+    cp "$here/hpccinf.txt" "$work/"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
+    program=(hpcc)
+    ;;
+*) fail "no client $client" && finish ;;
+esac
+
+cd "$work" || exit 1
+GPUGEMM_MODE=cpu "${program[@]}" > without 2> err || { fail "it fails without LIB, too: $(tail -3 err)"; finish; }
+rm -f hpccoutf.txt
+GPUGEMM_STATS="$work/stats.%p.json" ${preload:+env LD_PRELOAD="$preload"} "${program[@]}" > with 2> err || { fail "with LIB: $(tail -3 err)"; finish; }
+
+calls=0 gpu=0
+for file in stats.*.json; do
+    [ -e "$file" ] || continue
+    calls=$((calls + $(stat_of "$file" calls))) gpu=$((gpu + $(stat_of "$file" gpu)))
+done
+echo "$client: LIB saw $calls calls, $gpu on the GPU"
+[ "$calls" -ge "$least" ] || fail "only $calls calls of at least $least came through LIB"
+[ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "none on the GPU"
+
+if [ "$client" = hpcc ]; then # it checks its own residuals
+    grep -E 'HPL_Tflops|StarDGEMM_Gflops|HPL_time' hpccoutf.txt
+    grep -q '^Success=1' hpccoutf.txt || fail "HPCC says it failed"
+    grep -E 'FAILED' hpccoutf.txt && fail "an HPCC residual"
+    grep -qE '[1-9][0-9]* tests completed and passed residual checks' hpccoutf.txt || fail "HPL did not run"
+    finish
+fi
+awk -v tolerance=$tolerance -f "$here/compare.awk" without with || failures=$((failures + 1))
+finish
