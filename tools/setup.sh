@@ -17,6 +17,11 @@ files="/usr/include/stdio.h:libc6-dev"
 # where apt cannot be used (the GPU machine), the tests that need a missing program are skipped and say so
 [ "$job" = test ] && wanted="$wanted gfortran:gfortran pkg-config:pkg-config strace:strace readelf:binutils"
 
+# real programs for the client matrix, and what checks man pages and other processors
+clients="octave-cli:octave Rscript:r-base-core hpcc:hpcc mandoc:mandoc aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64:qemu-user"
+client_files="/usr/include/armadillo:libarmadillo-dev /usr/include/eigen3/Eigen/Dense:libeigen3-dev
+    /usr/lib/python3/dist-packages/numpy:python3-numpy /usr/aarch64-linux-gnu/include/stdio.h:libc6-dev-arm64-cross"
+
 missing=
 for pair in $wanted; do command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair#*:}"; done
 for pair in $files; do [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"; done
@@ -25,19 +30,30 @@ python3 -c 'import ensurepip, venv' 2> /dev/null || missing="$missing python3-ve
 if [ "$job" = test ]; then
     [ -e /usr/lib/"$(gcc -print-multiarch 2> /dev/null || echo x86_64-linux-gnu)"/blas/xblat3d ] || missing="$missing libblas-test libblas3"
 fi
-if [ -n "$missing" ]; then
-    as_root=
+missing_clients=
+if [ "$job" = test ]; then
+    for pair in $clients; do command -v "${pair%%:*}" > /dev/null || missing_clients="$missing_clients ${pair#*:}"; done
+    for pair in $client_files; do [ -e "${pair%%:*}" ] || missing_clients="$missing_clients ${pair#*:}"; done
+    ls /usr/lib/*-linux-gnu/lapack/liblapack.so.3 /usr/lib/*-linux-gnu/liblapack.so > /dev/null 2>&1 || missing_clients="$missing_clients liblapack3 liblapack-dev"
+fi
+
+install_packages() { # not all may be had: going on with what is there
+    [ $# -gt 0 ] || return 0
+    local as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo
     if [ -z "${NO_INSTALL:-}" ] && command -v apt-get > /dev/null && { [ -z "$as_root" ] || command -v sudo > /dev/null; }; then
-        echo "== installing:$missing"
+        echo "== installing: $*"
         export DEBIAN_FRONTEND=noninteractive
-        $as_root apt-get -qq update && $as_root apt-get -qq -y install --no-install-recommends $missing > build.apt.log 2>&1 ||
-            { cat build.apt.log >&2; echo "== not all could be installed; going on with what is there" >&2; }
+        { [ -n "${updated:-}" ] || $as_root apt-get -qq update; } && $as_root apt-get -qq -y install --no-install-recommends "$@" > build.apt.log 2>&1 ||
+            { cat build.apt.log >&2; echo "== not all could be installed" >&2; }
         rm -f build.apt.log
+        updated=1
     else
-        echo "== not installed:$missing" >&2
+        echo "== not installed: $*" >&2
     fi
-fi
+}
+install_packages $missing
+install_packages $missing_clients
 
 echo "== building"
 [ -d /usr/local/cuda/bin ] && export PATH="$PATH:/usr/local/cuda/bin"
@@ -46,13 +62,17 @@ grep -E '^-- gpugemm' build.cmake.log || true
 rm -f build.cmake.log
 cmake --build --preset default
 
-# NumPy and pytest from pip: in a virtual environment of the build folder, unless this Python has pip's NumPy already
+# NumPy and pytest from pip: in a virtual environment of the build folder, unless this Python has pip's NumPy already. What else comes along is for
+# the client matrix and for pictures, and does without.
 python=python3
-modules='numpy, pytest, hypothesis'
+modules='numpy, pytest, hypothesis' more='scipy scikit-learn matplotlib'
 if ! python3 -c "import $modules; assert int(numpy.__version__.split('.')[0]) >= 2" 2> /dev/null; then
     python=build/venv/bin/python
     [ -x "$python" ] || python3 -m venv build/venv
     "$python" -c "import $modules" 2> /dev/null || "$python" -m pip -q install --disable-pip-version-check ${modules//,/}
+    if [ "$job" = test ] && ! "$python" -c 'import scipy, sklearn, matplotlib' 2> /dev/null; then
+        "$python" -m pip -q install --disable-pip-version-check $more || echo "== not installed: $more" >&2
+    fi
 fi
 
 if [ "$job" = run ]; then
