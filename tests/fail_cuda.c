@@ -69,6 +69,13 @@ __attribute__((visibility("default"))) struct faults fail_cuda = {
     .functions = COUNTED, .function = -1, .kinds = {[GPU_MEMORY] = "GPU memory", [PINNED_MEMORY] = "pinned memory", [STREAM] = "streams",
                                                     [EVENT] = "events", [MODULE] = "modules"}};
 
+/* A thread whose own calls neither count nor fail: the test's. */
+static _Thread_local bool exempt;
+__attribute__((visibility("default"))) void fail_cuda_exempt(bool yes)
+{
+    exempt = yes;
+}
+
 static function *real[FUNCTIONS];
 
 __attribute__((constructor)) static void find_driver(void)
@@ -94,7 +101,7 @@ static bool works_on_a_lost_gpu(int id)
 static int call(int id, PARAMETERS)
 {
     unsigned long struck = atomic_load(&fail_cuda.struck);
-    int error = id < COUNTED ? fault_next(&fail_cuda, id, works_on_a_lost_gpu(id)) : 0;
+    int error = id < COUNTED && !exempt ? fault_next(&fail_cuda, id, works_on_a_lost_gpu(id)) : 0;
     if (error && id != ID_cuCtxPopCurrent) {
         bool lost = fail_cuda.mode == FAULT_ALL && !struck;
         if (lost && real[ID_cuCtxSynchronize])

@@ -114,9 +114,13 @@ static void forks(int rounds, bool again)
     }
 }
 
-/* The first forks fall into the start of the GPU. */
+/* The first forks fall into the start of the GPU. The sanitizers' allocators do not survive a fork beside busy threads. */
 static void fork_while_busy(void)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    all_right("not forking");
+    return;
+#endif
     pthread_t thread[4];
     start_busy(thread, 4);
     forks(25, true);
@@ -223,7 +227,8 @@ static void masked(void)
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     all_right("all signals masked");
     pthread_sigmask(SIG_SETMASK, NULL, &now);
-    CHECK(!memcmp(&before, &now, sizeof now), "the signal mask has changed");
+    for (int number = 1; number < 32; number++)
+        CHECK(sigismember(&before, number) == sigismember(&now, number), "the signal mask has changed: %d", number);
     kill(getpid(), SIGUSR1);
     kill(getpid(), SIGTERM);
     all_right("signals pending");

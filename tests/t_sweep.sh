@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_sweep.sh LIB BIN DRIVER [SWEEP ARGUMENTS…] — sweep.c over LIB, on DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1. BIN
-# has sweep and the two failing libraries. A library with sanitizers gets no failing C library: it cannot be preloaded.
+# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — sweep.c, or soak.c when called t_soak.sh, over LIB, on DRIVER: fake_cuda.c's library, or `real` for the
+# machine's own libcuda.so.1. BIN has the programs and the two failing libraries; one with sanitizers cannot be preloaded, and there is none.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_sweep.sh LIB BIN DRIVER}") driver=${3:?usage: t_sweep.sh LIB BIN DRIVER}
 shift 3
@@ -9,7 +9,8 @@ if [ "$driver" = real ]; then
     [ -n "$driver" ] || skip "no CUDA driver"
 fi
 mkdir "$work/driver" && cp "$bin/libfail_cuda.so" "$work/driver/libcuda.so.1"
-libc=$bin/libfail_libc.so
-[ -e "$libc" ] || libc=
+program=$(basename "$0" .sh) libc=$bin/libfail_libc.so
+program=${program#t_}
+[ -e "$libc" ] && [ "$program" = sweep ] || libc=
 FAIL_CUDA_DRIVER=$(realpath "$driver") LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$libc \
-    "$bin/sweep" --lib "$LIB" "$@"
+    "$bin/$program" --lib "$LIB" "$@"
