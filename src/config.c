@@ -72,24 +72,41 @@ static bool read_COUNT(const char *text, int64_t *value)
     return read_BYTES(text, value) && *value <= 1024;
 }
 
-static void read_environment(void)
+void gg_config_fill(struct gg_config *config, char *(*get)(const char *name))
 {
-    int saved = errno;
     const char *text;
 #define GG_OPTION(field, name, kind, value, ...)                                                                       \
-    g.config.field = value;                                                                                            \
-    text = secure_getenv(#name);                                                                                       \
-    if (text && *text && !read_##kind(text, &g.config.field)) {                                                        \
-        g.config.field = value;                                                                                        \
+    config->field = value;                                                                                             \
+    text = get(#name);                                                                                                 \
+    if (text && *text && !read_##kind(text, &config->field)) {                                                         \
+        config->field = value;                                                                                         \
         gg_warn("%s=%s cannot be read; the default is used", #name, text);                                             \
     }
 #include "config.def"
 #undef GG_OPTION
-    if (g.config.stats && strcmp(g.config.stats, "0") == 0)
-        g.config.stats = NULL;
-    if (g.config.trace && strcmp(g.config.trace, "0") == 0)
-        g.config.trace = NULL;
+    if (config->stats && strcmp(config->stats, "0") == 0)
+        config->stats = NULL;
+    if (config->trace && strcmp(config->trace, "0") == 0)
+        config->trace = NULL;
+}
+
+static void read_environment(void)
+{
+    int saved = errno;
+    gg_config_fill(&g.config, secure_getenv);
     errno = saved;
+}
+
+int gg_next_device(const char **list)
+{
+    int64_t ordinal = 0;
+    const char *at = *list;
+    while (*at >= '0' && *at <= '9' && ordinal < 1000)
+        ordinal = 10 * ordinal + (*at++ - '0');
+    if (at == *list || (*at && *at != ',') || ordinal > 999)
+        return -1;
+    *list = *at ? at + 1 : at;
+    return (int)ordinal;
 }
 
 const struct gg_config *gg_config_read(void)

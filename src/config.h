@@ -22,6 +22,12 @@ struct gg_config {
 extern _Atomic(const struct gg_config *) gg_config_in_force;
 const struct gg_config *gg_config_read(void);
 
+/* Every option from what `get` says of its name, as getenv would; one warning for each that cannot be read. */
+void gg_config_fill(struct gg_config *config, char *(*get)(const char *name));
+
+/* The first ordinal of a list of GPUGEMM_DEVICES, which then begins behind it; -1: it cannot be read. */
+int gg_next_device(const char **list);
+
 static inline const struct gg_config *gg_config(void)
 {
     const struct gg_config *config = atomic_load_explicit(&gg_config_in_force, memory_order_acquire);

@@ -31,6 +31,14 @@ static struct gg_decision cpu(enum gg_reason reason)
     return (struct gg_decision){.path = GG_PATH_CPU, .reason = reason};
 }
 
+/* Could any memory hold the operands? Beyond that byte counts overflow, and no later stage is made for it. */
+static bool is_possible(const struct gg_gemm *p)
+{
+    const double most = 0x1p60 / (double)gg_size(p->type);
+    double a = (double)p->lda * (double)(p->a_kmajor ? p->m : p->k), b = (double)p->ldb * (double)(p->b_kmajor ? p->n : p->k);
+    return (double)p->ldc * (double)p->n < most && (gg_is_empty(p) || (a < most && b < most));
+}
+
 /* Why this GPU serves nobody, or GG_OK. */
 static enum gg_reason obstacle(const struct gg_facts *f)
 {
@@ -49,10 +57,14 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     if (empty) /* A and B are not read: where they live does not matter */
         resident[0] = resident[1] = resident[2];
     bool all = resident[0] && resident[1] && resident[2];
-    bool any = resident[2] || (!empty && (f->a >= GG_PEER || f->b >= GG_PEER));
+    bool any = f->c >= GG_PEER || (!empty && (f->a >= GG_PEER || f->b >= GG_PEER));
 
     if (p->m == 0 || p->n == 0 || (empty && p->beta == 1 && any))
         return cpu(GG_EMPTY);
+    if (!is_possible(p))
+        return cpu(GG_TOO_LARGE);
+    if (empty && f->c == GG_PEER) /* not aligned to its elements: no kernel scales it, and there is nothing to stage it for */
+        return cpu(GG_NO_KERNEL);
     struct gg_decision d = {.path = GG_PATH_STAGED, .reason = obstacle(f)};
     bool up = f->gpu == GG_GPU_READY;
 

@@ -273,18 +273,14 @@ static bool start(void *driver)
     }
     const char *list = gg_config()->devices;
     for (int i = 0; list ? *list != 0 : i < count; i++) {
-        char *end;
-        long ordinal = list ? strtol(list, &end, 10) : i;
-        if (list) {
-            if (end == list || (*end && *end != ',')) {
-                gg_warn("GPUGEMM_DEVICES=%s cannot be read; the default is used", gg_config()->devices);
-                list = NULL;
-                i = -1;
-                continue;
-            }
-            list = *end ? end + 1 : end;
+        int ordinal = list ? gg_next_device(&list) : i;
+        if (ordinal < 0) {
+            gg_warn("GPUGEMM_DEVICES=%s cannot be read; the default is used", gg_config()->devices);
+            list = NULL;
+            i = -1;
+            continue;
         }
-        if (ordinal >= 0 && ordinal < count && (g.host_device = open_device((int)ordinal, NULL)))
+        if (ordinal < count && (g.host_device = open_device(ordinal, NULL)))
             return true;
     }
     snprintf(g.trouble, sizeof g.trouble, "no CUDA device could be opened");
@@ -315,11 +311,11 @@ double gg_gpu_start_left(void)
     return left > least ? left : least;
 }
 
-/* The locks were held by threads that the child does not have. */
-static void in_child(void)
+/* The locks may be held by threads that the child does not have. ThreadSanitizer knows nothing of their absence. */
+__attribute__((no_sanitize("thread"))) static void in_child(void)
 {
-    pthread_mutex_init(&g.lock, NULL);
-    pthread_cond_init(&g.changed, NULL);
+    g.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    g.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     if (gg_gpu_state() != GG_GPU_OFF && gg_gpu_state() != GG_GPU_NONE)
         set_state(GG_GPU_FORKED);
 }

@@ -137,7 +137,7 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
  * such calls come by the million. */
 static bool is_tiny(const struct gg_gemm *p)
 {
-    return (__int128)p->m * p->n * p->k <= 64 * 64 * 64 && gg_config()->mode == GG_MODE_AUTO &&
+    return (unsigned __int128)p->m * (unsigned __int128)p->n * (unsigned __int128)p->k <= 64 * 64 * 64 && gg_config()->mode == GG_MODE_AUTO &&
            (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded() ||
             (gg_gpu_in_heap(p->a) && gg_gpu_in_heap(p->b) && gg_gpu_in_heap(p->c)));
 }

@@ -128,6 +128,8 @@ static void write_line(int fd, const char *format, va_list args)
     n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
     if (n > (int)sizeof line - 2)
         n = (int)sizeof line - 2;
+    for (int i = 0; i < n; i++) /* values of the environment are printed, and a terminal may obey them */
+        line[i] = (unsigned char)line[i] < ' ' || line[i] == 127 ? '?' : line[i];
     line[n++] = '\n';
     write_all(fd, line, (size_t)n);
     errno = saved;
