@@ -1,4 +1,6 @@
-"""Matrix products by an unmodified NumPy: start it with `gpugemm run python3 numpy_matmul.py [N ...]` and the big ones run on the GPU.
+"""Matrix products by an unmodified NumPy: the big ones run on the GPU. Sizes may follow.
+
+  $ gpugemm run python3 numpy_matmul.py 64 512
 
 Nothing here knows of libgpugemm. Each product is checked: 64 of its elements, against dot products in higher precision."""
 import sys

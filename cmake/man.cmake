@@ -1,0 +1,17 @@
+# man.cmake — the man pages; libgpugemm(3)'s list of the environment is config.def's, whose rows it takes when CMake runs.
+
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/config.def docs/libgpugemm.3.in)
+file(READ src/config.def rows)
+string(REPLACE ";" "@SEMICOLON@" rows "${rows}")
+string(REGEX MATCHALL "GPUGEMM_[A-Z_]+,[^\"]*\"[^\"]*\",[^\"]*\"[^\"]*\"" rows "${rows}")
+foreach(row ${rows})
+  string(REGEX MATCH "^([A-Z_]+),[^\"]*\"([^\"]*)\",[^\"]*\"([^\"]*)\"" row "${row}")
+  list(APPEND environment ".It Ev ${CMAKE_MATCH_1}" "${CMAKE_MATCH_3}@FULLSTOP@" "The default is: ${CMAKE_MATCH_2}@FULLSTOP@")
+endforeach()
+list(JOIN environment "\n" ENVIRONMENT)
+string(REPLACE "@SEMICOLON@" ";" ENVIRONMENT "${ENVIRONMENT}")
+string(REPLACE "@FULLSTOP@" "." ENVIRONMENT "${ENVIRONMENT}")
+configure_file(docs/libgpugemm.3.in man/libgpugemm.3 @ONLY)
+configure_file(docs/gpugemm.1 man/gpugemm.1 COPYONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/man/gpugemm.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/man/libgpugemm.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT development)

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# t_packages.sh LIB — the Debian packages, built by CPack: installed, used as the system's libblas.so.3 by Debian's NumPy and Octave, developed against,
+# and removed, which restores what was there. As root: on a copy of this system that nobody else sees (an overlay in a mount namespace) where the kernel
+# lets us, else, with GPUGEMM_NEED_CLIENTS=1 (a machine that is CI's own), on the system itself. The packages here have no kernels: nvcc takes minutes.
+. "$(dirname "$0")/lib.sh"
+root=$(realpath "$(dirname "$0")/..")
+if [ "${GPUGEMM_PACKAGES_INSIDE:-}" = "" ]; then
+    command -v dpkg apt-get cmake cpack ninja > /dev/null || skip "not a Debian"
+    [ "$(id -u)" = 0 ] || skip "only root installs packages"
+    build=$(mktemp -d /tmp/gpugemm-packages-XXXXXX)
+    chmod 755 "$build"
+    trap 'rm -rf "$work" "$build"' EXIT
+    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DGPUGEMM_CUDA=OFF -DGPUGEMM_TESTS=OFF > "$work/log" 2>&1 &&
+        cmake --build "$build" -j2 >> "$work/log" 2>&1 && (cd "$build" && cpack) >> "$work/log" 2>&1 || { fail "the packages:"; tail "$work/log"; finish; }
+    ls "$build"/*.deb
+    export GPUGEMM_PACKAGES_INSIDE=$build
+    copy='mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work /mnt/root &&
+        mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root &&
+        mount --rbind /proc /mnt/root/proc && mount --rbind /dev /mnt/root/dev'
+    if unshare -m sh -c "$copy" 2> /dev/null; then
+        unshare -m sh -c "$copy && mkdir -p /mnt/root$build && mount --bind $build /mnt/root$build && exec chroot /mnt/root '$root/tests/t_packages.sh' '$LIB'"
+        exit
+    fi
+    [ -n "${GPUGEMM_NEED_CLIENTS:-}" ] || skip "no overlay can be mounted, and this is not a machine to install on"
+fi
+
+# ---- on the copy, or on CI's own system ------------------------------------------------------------------------------------------------------
+
+cd "$GPUGEMM_PACKAGES_INSIDE" || exit 1
+unset GPUGEMM_BLAS LD_LIBRARY_PATH LD_PRELOAD
+export DEBIAN_FRONTEND=noninteractive HOME=/tmp
+multiarch=$(gcc -print-multiarch)
+name=libblas.so.3-$multiarch
+ours=/usr/lib/$multiarch/gpugemm/libblas.so.3
+state() { update-alternatives --query "$name" | grep -v '^$'; readlink -f "/usr/lib/$multiarch/libblas.so.3"; }
+install() { apt-get -qq -y --no-install-recommends --no-download install "$@" > "$work/log" 2>&1 || dpkg -i "$@" >> "$work/log" 2>&1 || { fail "installing $*:"; tail -5 "$work/log"; }; }
+package() { for p in "$@"; do echo "$PWD"/"$p"_*.deb; done; }
+
+state > "$work/before"
+install $(package libgpugemm0)
+grep -q "^Status: auto" <(update-alternatives --query "$name") || fail "the alternative is no longer automatic"
+[ "$(readlink -f "/usr/lib/$multiarch/libblas.so.3")" = "$(tail -1 "$work/before")" ] || fail "it was chosen without being asked"
+update-alternatives --list "$name" | grep -qx "$ours" || fail "it is not registered"
+ldconfig -p | grep -q libgpugemm.so.0 || fail "ldconfig does not know it"
+
+update-alternatives --set "$name" "$ours" > /dev/null || fail "it cannot be chosen"
+used() { # used WHAT COMMAND… : it works, with products through the library that is preloaded nowhere
+    local what=$1
+    shift
+    GPUGEMM_STATS=$work/stats.json "$@" > "$work/out" 2>&1 || { fail "$what:"; tail -5 "$work/out"; }
+    echo "$what: $(stat_of "$work/stats.json" calls) calls through libblas.so.3"
+    [ "$(stat_of "$work/stats.json" calls)" -ge 1 ] || fail "$what: no call came through"
+    rm -f "$work/stats.json"
+}
+[ -z "${GPUGEMM_NEED_CLIENTS:-}" ] || { [ -e /usr/lib/python3/dist-packages/numpy ] && command -v octave-cli > /dev/null; } || fail "no Debian NumPy or Octave here"
+if [ -e /usr/lib/python3/dist-packages/numpy ]; then
+    used NumPy /usr/bin/python3 -c 'import numpy as np; a = np.arange(40000.).reshape(200, 200) % 7; assert (a @ a)[3, 5] == (a[3] * a[:, 5]).sum(); np.linalg.svd(a)'
+fi
+if command -v octave-cli > /dev/null; then
+    used Octave octave-cli --no-gui --eval 'a = mod(reshape(1:40000, 200, 200), 7); b = a * a; assert(b(3, 5), sum(a(3, :) .* a(:, 5)'"'"')); svd(a);'
+fi
+
+install $(package libgpugemm-dev gpugemm)
+gpugemm check > "$work/out" 2>&1 || { fail "gpugemm check:"; cat "$work/out"; }
+gpugemm run true || fail "gpugemm run"
+[ "$(pkg-config --libs gpugemm)" ] && gcc "$root/tests/t_link.c" $(pkg-config --cflags --libs gpugemm) -o "$work/link" && "$work/link" > /dev/null || fail "pkg-config"
+mkdir "$work/project" && cat > "$work/project/CMakeLists.txt" << END
+cmake_minimum_required(VERSION 3.16)
+project(outside C)
+find_package(gpugemm REQUIRED)
+add_executable(outside $root/tests/t_link.c)
+target_link_libraries(outside PRIVATE gpugemm::gpugemm)
+END
+cmake -S "$work/project" -B "$work/project/build" > "$work/log" 2>&1 && cmake --build "$work/project/build" >> "$work/log" 2>&1 && "$work/project/build/outside" > /dev/null || fail "find_package"
+for page in man1/gpugemm.1 man3/libgpugemm.3; do
+    dpkg -L gpugemm libgpugemm-dev | grep -q "$page" || fail "no man page $page"
+done
+files=$(dpkg -L libgpugemm0 libgpugemm-dev gpugemm | while read -r f; do [ -d "$f" ] || echo "$f"; done)
+
+dpkg --remove gpugemm libgpugemm-dev libgpugemm0 > "$work/log" 2>&1 || { fail "removing:"; cat "$work/log"; }
+for f in $files; do [ ! -e "$f" ] || fail "left behind: $f"; done
+# a choice made by hand that is removed makes the alternative automatic again
+state | diff "$work/before" - || fail "the former state (<) is not restored (>)"
+finish
