@@ -109,9 +109,9 @@ static bool wanted(const struct contestant *who, const struct problem *p)
     case OURS: return true;
     case FORCED: return !large;
     case OPENBLAS:
-        if (who->threads > sysconf(_SC_NPROCESSORS_ONLN) || (large && who->threads != 8) || (large && !plain))
+        if (who->threads > sysconf(_SC_NPROCESSORS_ONLN) || (large && (who->threads < 8 || !plain)))
             return false;
-        return flops(p) / (who->threads * (p->dbl ? 2e10 : 4e10)) < (who->threads == 8 ? 4 : 1); /* seconds, roughly */
+        return flops(p) / (who->threads * (p->dbl ? 2e10 : 4e10)) < (who->threads >= 8 ? 4 : 1); /* seconds, roughly */
     case NVBLAS: return large ? plain && p->n <= 8192 : !strcmp(part, "small") && p->n >= 512;
     case XT: return large && !p->beta && !p->ta && !p->tb && (p->n == 4096 || p->n == 8192);
     }
@@ -506,6 +506,18 @@ static int contest_all(char **argv, int argc)
             latest = ratio > worst ? c : latest, worst = fmax(worst, ratio);
         }
     }
+    for (int pinned = 0; pinned < 2; pinned++)
+        for (int64_t n = 2048; n <= 16384; n *= 2) {
+            double most = 0;
+            int at = -1;
+            for (int c = 0; c < case_count; c++)
+                if (cases[c].n == n && cases[c].pinned == pinned && results[floor_][c].rounds && results[ours][c].rounds &&
+                    results[ours][c].median / results[floor_][c].median > most)
+                    most = results[ours][c].median / results[floor_][c].median, at = c;
+            if (at >= 0)
+                printf("SUM %s n = %lld: at most %.2f times the floor (%s)\n", pinned ? "pinned" : "pageable", (long long)n, most,
+                       describe(&cases[at]));
+        }
     if (compared && strcmp(part, "large"))
         printf("SUM %s: %d cases, %d slower than 1.10 times the better of OpenBLAS and the forced GPU; the worst %.2f (%s)\n", part, compared, late,
                worst, describe(&cases[latest]));
