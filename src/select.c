@@ -38,9 +38,27 @@ static const double SKINNY = 0.6;
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
+/* The compute capability whose code the driver runs on a GPU: the newest machine code of its own generation (with a letter, that is < 0 here, only
+ * its very own), else the PTX. A row's code for an older one than its cc_min is empty. Where there is no code the driver will say so. */
+static int code_for(int cc)
+{
+    static const int built[] = {GG_BUILT_FOR};
+    int best = GG_PTX_FOR <= cc ? GG_PTX_FOR : 0;
+    bool machine_code = false;
+    for (size_t i = 0; i < sizeof built / sizeof *built; i++) {
+        const int is = built[i] < 0 ? -built[i] : built[i];
+        if (built[i] < 0 ? is != cc : is / 10 != cc / 10 || is > cc)
+            continue;
+        best = machine_code && best > is ? best : is;
+        machine_code = true;
+    }
+    return best ? best : cc;
+}
+
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    if (row->role >= GG_SCALE || row->type != p->type || arch->cc < row->cc_min || arch->cc > row->cc_max || row->smem > arch->smem_per_block)
+    if (row->role >= GG_SCALE || row->type != p->type || code_for(arch->cc) < row->cc_min || arch->cc > row->cc_max ||
+        row->smem > arch->smem_per_block)
         return false;
 #ifdef GG_WITHOUT_SM90A
     if (row->cc_min == 90 && row->cc_max == 90)
