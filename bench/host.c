@@ -111,7 +111,7 @@ static bool wanted(const struct contestant *who, const struct problem *p)
     case OPENBLAS:
         if (who->threads > sysconf(_SC_NPROCESSORS_ONLN) || (large && (who->threads < 8 || !plain)))
             return false;
-        return flops(p) / (who->threads * (p->dbl ? 2e10 : 4e10)) < (who->threads >= 8 ? 4 : 1); /* seconds, roughly */
+        return flops(p) / (who->threads * (p->dbl ? 2e10 : 4e10)) < (large ? 4 : who->threads >= 8 ? 0.5 : 0.1); /* seconds, roughly */
     case NVBLAS: return large ? plain && p->n <= 8192 : !strcmp(part, "small") && p->n >= 512;
     case XT: return large && !p->beta && !p->ta && !p->tb && (p->n == 4096 || p->n == 8192);
     }
