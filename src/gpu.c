@@ -39,7 +39,7 @@ static struct {
     pthread_cond_t changed;
     struct gg_device *devices[4 * GG_MAX_DEVICES]; /* one a context */
     int device_count;
-    struct gg_device *host_device;
+    struct gg_device *_Atomic host_device;
     struct {
 #define GG_NEEDED(name) __typeof__(name) *name;
 #define GG_OPTIONAL GG_NEEDED
@@ -63,6 +63,7 @@ enum { WORKSPACES = 128, MAX_KERNELS = 96 };
 
 struct gg_device_state {
     CUcontext context;
+    unsigned long long id;                      /* of the context: one that the program has reset comes back with the same handle and another id */
     CUmodule modules[MAX_KERNELS];              /* by row; rows of one image share it */
     _Atomic(CUfunction) functions[MAX_KERNELS];
     struct workspace workspaces[WORKSPACES];
@@ -209,12 +210,15 @@ static int attribute(CUdevice device, CUdevice_attribute what, bool *good)
 static struct gg_device *open_device(int ordinal, CUcontext context)
 {
     CUdevice device;
+    unsigned long long id;
     if (!GG_CU(cuDeviceGet, &device, ordinal))
         return NULL;
     if (!context && !GG_CU(cuDevicePrimaryCtxRetain, &context, device))
         return NULL;
+    if (!GG_CU(cuCtxGetId, context, &id))
+        return NULL;
     for (int i = 0; i < g.device_count; i++)
-        if (state_of(g.devices[i])->context == context)
+        if (state_of(g.devices[i])->context == context && state_of(g.devices[i])->id == id)
             return g.devices[i];
     if (g.device_count == sizeof g.devices / sizeof *g.devices || gg_kernel_count > MAX_KERNELS)
         return NULL;
@@ -227,6 +231,7 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
     }
     bool good = true;
     state->context = context;
+    state->id = id;
     *dev = (struct gg_device){.ordinal = ordinal, .private_state = state};
     good &= GG_CU(cuDeviceGetName, dev->name, sizeof dev->name, device);
     size_t memory = 0;
@@ -507,8 +512,42 @@ struct gg_device *gg_gpu_device_of(const struct gg_location *where)
 static _Thread_local CUstreamCaptureMode capture_mode;
 static _Thread_local bool capture_mode_kept;
 
+/* Its context is 1: as it was, 0: gone, -1: the driver does not tell. */
+static int is_there(struct gg_device *dev)
+{
+    unsigned long long id;
+    CUresult e = cu.cuCtxGetId(state_of(dev)->context, &id);
+    if (e == CUDA_SUCCESS)
+        return id == state_of(dev)->id;
+    if (e == CUDA_ERROR_CONTEXT_IS_DESTROYED || e == CUDA_ERROR_INVALID_CONTEXT)
+        return 0;
+    (void)ok(e, "cuCtxGetId");
+    return -1;
+}
+
+bool gg_gpu_is_gone(struct gg_device *dev)
+{
+    return is_there(dev) == 0;
+}
+
+/* The program has reset the device, or destroyed a context of its own: everything in it is gone, page-locked memory included. The next calls get a new
+ * one; this one is the CPU's. */
+static void replace(struct gg_device *gone)
+{
+    pthread_mutex_lock(&g.lock);
+    struct gg_device *new = gone == atomic_load(&g.host_device) ? open_device(gone->ordinal, NULL) : NULL;
+    if (new)
+        atomic_store(&g.host_device, new);
+    pthread_mutex_unlock(&g.lock);
+}
+
 bool gg_gpu_enter(struct gg_device *dev)
 {
+    int there = is_there(dev);
+    if (there == 0)
+        replace(dev);
+    if (there <= 0)
+        return false;
     if (!GG_CU(cuCtxPushCurrent, state_of(dev)->context))
         return false;
     capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -21,6 +21,7 @@ static struct {
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes;
     bool sought; /* page-locked memory for the slots */
+    struct gg_device *slots_of; /* in whose context it is */
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------------------------------- */
@@ -44,9 +45,29 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     return NULL;
 }
 
+/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. Under g.lock. */
+static void forget_gone(void)
+{
+    for (int i = g.lane_count - 1; i >= 0; i--) {
+        struct gg_lane *lane = g.lanes[i];
+        if (lane->taken || !gg_gpu_is_gone(lane->dev))
+            continue;
+        g.arena_bytes -= lane->arena_bytes;
+        g.pinned_bytes -= lane->pinned_bytes;
+        free(lane->events);
+        free(lane);
+        g.lanes[i] = g.lanes[--g.lane_count];
+    }
+    if (g.slots_of && g.lanes_taken == 0 && gg_gpu_is_gone(g.slots_of)) {
+        g.slots_of = NULL;
+        g.sought = false;
+    }
+}
+
 struct gg_lane *gg_lane_take(struct gg_device *dev)
 {
     pthread_mutex_lock(&g.lock);
+    forget_gone();
     struct gg_lane *lane = NULL;
     for (;;) {
         bool any = false;
@@ -153,7 +174,7 @@ bool gg_lane_grow_events(struct gg_lane *lane, int count)
 
 /* ---- slots ------------------------------------------------------------------------------------------------------------------------------- */
 
-int64_t gg_slot_bytes(void)
+int64_t gg_slot_bytes(const struct gg_lane *lane)
 {
     pthread_mutex_lock(&g.lock);
     if (!g.sought) {
@@ -165,6 +186,7 @@ int64_t gg_slot_bytes(void)
         for (int i = 0; memory && i < GG_SLOTS; i++)
             g.slots[i].memory = memory + i * bytes;
         g.slot_bytes = memory ? bytes : 0;
+        g.slots_of = memory ? lane->dev : NULL;
     }
     int64_t bytes = g.slot_bytes;
     pthread_mutex_unlock(&g.lock);

@@ -43,7 +43,7 @@ bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_events(struct gg_lane *lane, int count);
 
 /* Bytes of a slot; 0 when no page-locked memory is to be had. */
-int64_t gg_slot_bytes(void);
+int64_t gg_slot_bytes(const struct gg_lane *lane);
 
 /* A free slot, or NULL: then others hold them, or this call, which holds `held`, has its fair share. */
 struct gg_slot *gg_slot_take(struct gg_lane *lane, int held);

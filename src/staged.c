@@ -432,7 +432,7 @@ static bool prepare(struct job *job)
 {
     struct gg_lane *lane = job->lane;
     struct gg_plan *plan = &job->plan;
-    int64_t budget = gg_lane_allowance(lane), slot = gg_slot_bytes();
+    int64_t budget = gg_lane_allowance(lane), slot = gg_slot_bytes(lane);
     bool planned = false;
     while (slot && !planned && gg_plan_make(plan, job->p, budget)) {
         planned = gg_lane_grow_arena(lane, plan->bytes);
@@ -563,7 +563,7 @@ void gg_staged_prepare(struct gg_device *dev)
     struct gg_lane *lane = gg_lane_take(dev);
     if (!lane)
         return;
-    gg_slot_bytes();
+    gg_slot_bytes(lane);
     gg_copy_start();
     gg_lane_give(lane);
 }

@@ -111,6 +111,8 @@ static int call(int id, PARAMETERS)
     if (!real[id])
         return CUDA_ERROR_NOT_SUPPORTED;
     int result = real[id](ARGUMENTS);
+    for (int kind = 0; id == ID_cuDevicePrimaryCtxReset && kind < FAULT_KINDS; kind++)
+        atomic_store(&fail_cuda.live[kind], 0);
     for (unsigned n = 0; n < sizeof changes / sizeof *changes && result == CUDA_SUCCESS; n++)
         if (changes[n].id == id)
             atomic_fetch_add(&fail_cuda.live[changes[n].kind], changes[n].change);

@@ -58,6 +58,7 @@ static struct {
     struct CUstream_st legacy, *streams;
     bool legacy_started;
     _Atomic pid_t pid;
+    _Atomic unsigned long long context_id;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local int contexts;
@@ -376,6 +377,24 @@ CUresult cuStreamSynchronize(CUstream stream)
     return drain(stream);
 }
 
+/* All memory of the context is gone; what still uses it crashes, or dies in see(). */
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
+    (void)device;
+    cuCtxSynchronize();
+    pthread_mutex_lock(&f.lock);
+    for (int i = 0; i < ALLOCATIONS; i++) {
+        struct allocation *a = &f.allocations[i];
+        if (a->address == a->shadow)
+            free(a->address);
+        *a = (struct allocation){0};
+    }
+    f.used = 0;
+    f.context_id++;
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     (void)stream;
@@ -524,6 +543,7 @@ TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, 
 TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts = context != NULL)
 TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, (void)context, contexts++)
 TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = contexts ? (CUcontext)&f : NULL)
+TRIVIAL(cuCtxGetId, (CUcontext context, unsigned long long *id), false, (void)context, *id = f.context_id)
 TRIVIAL(cuCtxGetDevice, (CUdevice *device), true, *device = 0)
 TRIVIAL(cuModuleLoadData, (CUmodule *module, const void *image), true, *module = (CUmodule)image)
 TRIVIAL(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name), true, (void)module, *function = (CUfunction)strdup(name))

@@ -37,7 +37,7 @@ static int (*api_sgemm)(int, int, int, int64_t, int64_t, int64_t, float, const v
 static int (*warm_up)(void);
 static char *(*info)(void);
 static int (*cu_init)(unsigned), (*cu_retain)(void **, int), (*cu_enter)(void *), (*cu_alloc)(uint64_t *, size_t), (*cu_host)(void **, size_t, unsigned),
-    (*cu_up)(uint64_t, const void *, size_t), (*cu_down)(void *, uint64_t, size_t), (*cu_sync)(void *);
+    (*cu_up)(uint64_t, const void *, size_t), (*cu_down)(void *, uint64_t, size_t), (*cu_sync)(void *), (*cu_reset)(int);
 
 static void armed(bool yes)
 {
@@ -93,6 +93,18 @@ static void open_gpu(void)
     if (!open && (cu_init(0) || cu_retain(&context, 0) || cu_enter(context)))
         exit((fprintf(stderr, "the test itself finds no GPU\n"), SKIP));
     open = true;
+}
+
+/* cudaDeviceReset between two calls: everything the library had is gone, and it must not touch it. */
+static const char *run_reset(void)
+{
+    const char *wrong = on_host(&tiled_2);
+    wrong = wrong ? wrong : on_host(&short_2);
+    if (cu_reset(0))
+        return "the test itself cannot reset";
+    for (int i = 0; i < 2 && !wrong; i++)
+        wrong = on_host(i ? &short_0 : &tiled_0);
+    return wrong ? wrong : on_host(&tiled_2);
 }
 
 /* Operands in page-locked memory, where the copy engine reads and writes them itself. */
@@ -222,6 +234,7 @@ static const struct scenario {
     {"mixed operands, gpugemm_*", "", run_mixed_api, false, false, false},
     {"mixed operands, BLAS name", "", run_mixed_name, true, false, false},
     {"6 threads", "GPUGEMM_PINNED_MEMORY=2M", run_threads, false, true, false},
+    {"a reset in between", "GPUGEMM_PINNED_MEMORY=1M", run_reset, false, true, false},
     {"statistics and trace", "GPUGEMM_STATS=stats.json GPUGEMM_TRACE=trace.txt", run_short_2, false, false, true},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
@@ -557,6 +570,7 @@ static void open_everything(const char *lib)
     *(void **)&cu_enter = dlsym(driver, "cuCtxSetCurrent"), *(void **)&cu_alloc = dlsym(driver, "cuMemAlloc_v2");
     *(void **)&cu_host = dlsym(driver, "cuMemHostAlloc"), *(void **)&cu_up = dlsym(driver, "cuMemcpyHtoD_v2");
     *(void **)&cu_down = dlsym(driver, "cuMemcpyDtoH_v2"), *(void **)&cu_sync = dlsym(driver, "cuStreamSynchronize");
+    *(void **)&cu_reset = dlsym(driver, "cuDevicePrimaryCtxReset_v2");
     struct link_map *map;
     if (fail_libc && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
         Dl_info first, last;
