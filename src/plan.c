@@ -62,16 +62,61 @@ static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, s
     return true;
 }
 
-/* Panel width for `extent`: an eighth, in whole kernel tiles, and no less than 512: strips of 256 leave most of a GPU idle. */
-static int64_t panel(int64_t extent)
-{
-    return gg_min(extent, gg_max(512, round_up(ceil_div(extent, GG_PANELS), 128)));
-}
-
 static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
 {
     int64_t first = begin + i * width;
     return (struct gg_range){first, gg_min(first + width, end)};
+}
+
+/* How the inside of a block is cut. */
+struct mixture {
+    int slabs_of_8; /* eighths of k that go in slabs */
+    int panels;     /* that the rest is cut in, about */
+};
+
+struct cuts {
+    int count;
+    int64_t at[GG_PANELS + 1]; /* piece i is [at[i], at[i + 1]) */
+};
+
+static struct gg_range piece(const struct cuts *cuts, int i)
+{
+    return (struct gg_range){cuts->at[i], cuts->at[i + 1]};
+}
+
+/* Panels in whole kernel tiles and not below 256, which leave most of a GPU idle; the last one in halves, because what it completes is still to
+ * be computed and brought down when the upload has ended. */
+static struct cuts panels_of(struct gg_range r, int panels)
+{
+    const int64_t least = 256, tile = 128;
+    int64_t width = gg_max(least, round_up(ceil_div(r.end - r.begin, panels), tile));
+    struct cuts cuts = {.count = 0, .at = {r.begin}};
+    while (cuts.at[cuts.count] < r.end) {
+        cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + width, r.end);
+        cuts.count++;
+    }
+    for (int halved = 0; halved < 2 && cuts.at[cuts.count] - cuts.at[cuts.count - 1] >= 2 * least; halved++) {
+        cuts.at[cuts.count + 1] = r.end;
+        cuts.at[cuts.count] = cuts.at[cuts.count - 1] + round_up((r.end - cuts.at[cuts.count - 1]) / 2, tile);
+        cuts.count++;
+    }
+    return cuts;
+}
+
+/* Slabs of [begin, end) with the first small, so that the first kernel starts soon, and each twice the one before, up to an eighth. */
+static struct cuts slabs_of(const struct gg_gemm *p, struct gg_range r, int64_t end)
+{
+    const int64_t unit = 64, first_bytes = 2 << 20;
+    double line = (double)gg_size(p->type) * ((double)p->m + (double)p->n);
+    int64_t most = round_up(ceil_div(r.end - r.begin, 8), unit);
+    int64_t width = gg_min(most, round_up((int64_t)((double)first_bytes / line) + 1, unit));
+    struct cuts cuts = {.count = 0, .at = {r.begin}};
+    while (cuts.at[cuts.count] < end) {
+        cuts.at[cuts.count + 1] = cuts.count == GG_SLABS - 1 ? end : gg_min(cuts.at[cuts.count] + width, end);
+        cuts.count++;
+        width = gg_min(2 * width, most);
+    }
+    return cuts;
 }
 
 /* Position of (row, col), counted from the corner of the block, in the buffer of an operand whose `kmajor`-style flag says that its second
@@ -90,44 +135,82 @@ struct block {
     bool first, last;
 };
 
-static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b)
+/* Adds a load of A's or B's rectangle to the list. */
+static void add_load(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
-    int64_t mt = panel(b->m.end - b->m.begin), nt = panel(b->n.end - b->n.begin);
-    int64_t mp = ceil_div(b->m.end - b->m.begin, mt), np = ceil_div(b->n.end - b->n.begin, nt);
-    for (int64_t t = 0; t < gg_max(mp, np); t++) {
-        struct gg_range rows = cut(b->m.begin, mt, t, b->m.end), cols = cut(b->n.begin, nt, t, b->n.end);
-        if (b->load_a && t < mp)
-            plan->loads[plan->load_count++] = (struct gg_load){
-                GG_A, rows, b->k, position(plan->ld[GG_A], p->a_kmajor, rows.begin - b->m.begin, 0), b->a_buffer, b->a_after};
-        if (b->load_b && t < np)
-            plan->loads[plan->load_count++] = (struct gg_load){
-                GG_B, b->k, cols, position(plan->ld[GG_B], !p->b_kmajor, 0, cols.begin - b->n.begin), b->b_buffer, b->b_after};
-        struct gg_range left = {b->n.begin, gg_min(b->n.begin + (t + 1) * nt, b->n.end)};
-        struct gg_range above = {b->m.begin, gg_min(b->m.begin + t * mt, b->m.end)};
+    bool a = x == GG_A;
+    int64_t row = rows.begin - (a ? b->m.begin : b->k.begin), col = cols.begin - (a ? b->k.begin : b->n.begin);
+    plan->loads[plan->load_count++] = (struct gg_load){.operand = x,
+                                                       .rows = rows,
+                                                       .cols = cols,
+                                                       .offset = position(plan->ld[x], a ? p->a_kmajor : !p->b_kmajor, row, col),
+                                                       .buffer = a ? b->a_buffer : b->b_buffer,
+                                                       .after_block = a ? b->a_after : b->b_after};
+}
+
+/* Adds the product of what is loaded of rows × depth and depth × cols to the list; C's rectangle is loaded first if need be. */
+static struct gg_step *add_step(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, struct gg_range rows, struct gg_range cols,
+                                struct gg_range depth)
+{
+    int64_t row = rows.begin - b->m.begin, col = cols.begin - b->n.begin, at = depth.begin - b->k.begin;
+    int64_t c_offset = position(plan->ld[GG_C], false, row, col);
+    if (b->load_c)
+        plan->loads[plan->load_count++] = (struct gg_load){GG_C, rows, cols, c_offset, b->c_buffer, b->c_after};
+    struct gg_step *step = &plan->steps[plan->step_count++];
+    *step = (struct gg_step){.rows = rows,
+                             .cols = cols,
+                             .depth = depth,
+                             .a_offset = position(plan->ld[GG_A], p->a_kmajor, row, at),
+                             .b_offset = position(plan->ld[GG_B], !p->b_kmajor, at, col),
+                             .c_offset = c_offset,
+                             .a_buffer = b->a_buffer,
+                             .b_buffer = b->b_buffer,
+                             .c_buffer = b->c_buffer,
+                             .loads = plan->load_count,
+                             .after_step = -1,
+                             .first = b->first,
+                             .last = b->last,
+                             .after_block = b->c_after};
+    return step;
+}
+
+static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, struct mixture mix)
+{
+    struct gg_range rest = b->k;
+    int before = -1;
+    if (plan->blocks == 0 && mix.slabs_of_8 && !b->load_c) {
+        rest.begin += (b->k.end - b->k.begin) / 8 * mix.slabs_of_8 & -64;
+        struct cuts slabs = slabs_of(p, b->k, rest.begin);
+        for (int i = 0; i < slabs.count; i++) {
+            add_load(plan, p, b, GG_A, b->m, piece(&slabs, i));
+            add_load(plan, p, b, GG_B, piece(&slabs, i), b->n);
+            struct gg_step *step = add_step(plan, p, b, b->m, b->n, piece(&slabs, i));
+            step->first = b->first && i == 0;
+            step->last = false;
+            before = plan->step_count - 1;
+        }
+    }
+    struct cuts m = panels_of(b->m, mix.panels), n = panels_of(b->n, mix.panels);
+    for (int t = 0; t < m.count || t < n.count; t++) {
+        struct gg_range rows = {0, 0}, cols = rows;
+        if (t < m.count) {
+            rows = piece(&m, t);
+            if (b->load_a)
+                add_load(plan, p, b, GG_A, rows, rest);
+        }
+        if (t < n.count) {
+            cols = piece(&n, t);
+            if (b->load_b)
+                add_load(plan, p, b, GG_B, rest, cols);
+        }
+        struct gg_range left = {b->n.begin, n.at[t < n.count ? t + 1 : n.count]}, above = {b->m.begin, m.at[t < m.count ? t : m.count]};
         for (int strip = 0; strip < 2; strip++) { /* the row of A_t, then what stands above it in the columns of B_t */
-            struct gg_range r = strip ? above : rows, c = strip ? cols : left;
-            if (strip ? t >= np || above.end == above.begin : t >= mp)
+            if (strip ? t >= n.count || above.end == above.begin : t >= m.count)
                 continue;
-            int64_t row = r.begin - b->m.begin, col = c.begin - b->n.begin;
-            int64_t c_offset = position(plan->ld[GG_C], false, row, col);
-            if (b->load_c)
-                plan->loads[plan->load_count++] = (struct gg_load){GG_C, r, c, c_offset, b->c_buffer, b->c_after};
-            plan->steps[plan->step_count++] = (struct gg_step){
-                .rows = r,
-                .cols = c,
-                .depth = b->k,
-                .a_offset = position(plan->ld[GG_A], p->a_kmajor, row, 0),
-                .b_offset = position(plan->ld[GG_B], !p->b_kmajor, 0, col),
-                .c_offset = c_offset,
-                .a_buffer = b->a_buffer,
-                .b_buffer = b->b_buffer,
-                .c_buffer = b->c_buffer,
-                .loads = plan->load_count,
-                .stream = (int)((2 * t + strip) % 4),
-                .first = b->first,
-                .last = b->last,
-                .after_block = b->c_after,
-            };
+            struct gg_step *step = add_step(plan, p, b, strip ? above : rows, strip ? cols : left, rest);
+            step->stream = (2 * t + strip) % 4;
+            step->first = b->first && before < 0;
+            step->after_step = before;
         }
     }
     plan->block_end[plan->blocks++] = plan->step_count;
@@ -155,8 +238,55 @@ static int place(struct cache *cache, int buffers, int64_t piece, int block, boo
     return i;
 }
 
-bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget)
+/* Fills the lists. */
+static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct shape *s, struct mixture mix)
 {
+    plan->blocks = plan->load_count = plan->step_count = 0;
+    struct cache a = {{-1, -1}, {-1, -1}}, b = a, c = a;
+    for (int64_t i = 0; i < s->mb; i++)
+        for (int64_t jj = 0; jj < s->nb; jj++) {
+            int64_t j = i % 2 ? s->nb - 1 - jj : jj; /* to and fro: the last piece of B is still there when the row turns */
+            for (int64_t ll = 0; ll < s->kb; ll++) {
+                int64_t l = (i * s->nb + jj) % 2 ? s->kb - 1 - ll : ll;
+                struct block block = {.m = cut(0, s->m, i, p->m), .n = cut(0, s->n, j, p->n), .k = cut(0, s->k, l, p->k)};
+                block.first = ll == 0;
+                block.last = ll == s->kb - 1;
+                bool fresh_c;
+                block.a_buffer = place(&a, plan->buffers[GG_A], i * s->kb + l, plan->blocks, &block.load_a, &block.a_after);
+                block.b_buffer = place(&b, plan->buffers[GG_B], l * s->nb + j, plan->blocks, &block.load_b, &block.b_after);
+                block.c_after = -1; /* deeper blocks of the same C just add to it */
+                block.c_buffer = place(&c, plan->buffers[GG_C], i * s->nb + j, plan->blocks, &fresh_c, &block.c_after);
+                block.load_c = fresh_c && p->beta != 0;
+                add_block(plan, p, &block, mix);
+            }
+        }
+}
+
+double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
+{
+    const double size = (double)gg_size(p->type), launch = 3e-6, tile = 128;
+    double up = 0, gpu = 0, down = 0;
+    int load = 0;
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct gg_step *s = &plan->steps[i];
+        double m = (double)(s->rows.end - s->rows.begin), n = (double)(s->cols.end - s->cols.begin), k = (double)(s->depth.end - s->depth.begin);
+        for (; load < s->loads; load++) {
+            const struct gg_load *l = &plan->loads[load];
+            up += (double)(l->rows.end - l->rows.begin) * (double)(l->cols.end - l->cols.begin) * size / speed->up;
+        }
+        double flops = 2 * m * n * k / speed->flops, wave = 2 * tile * tile * k * speed->sms / speed->flops;
+        double memory = size * (m * k + k * n + (s->first ? 1 : 2) * m * n) / speed->memory;
+        double busy = flops > wave / 2 ? flops : wave / 2; /* two strips run side by side */
+        gpu = (gpu > up ? gpu : up) + (busy > memory ? busy : memory) + launch;
+        if (s->last)
+            down = (down > gpu ? down : gpu) + m * n * size / speed->down;
+    }
+    return down;
+}
+
+bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
+{
+    static const struct mixture mixtures[] = {{0, 8}, {0, 16}, {1, 8}, {1, 16}, {2, 8}, {2, 16}, {3, 16}, {4, 8}, {4, 16}, {5, 16}, {6, 8}, {6, 16}, {7, 8}};
     struct shape s;
     *plan = (struct gg_plan){0};
     if (!fit(plan, p, budget, &s))
@@ -165,30 +295,23 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget)
     if (blocks > 1 << 20)
         return false;
     plan->block_end = malloc((size_t)blocks * sizeof *plan->block_end);
-    plan->loads = malloc((size_t)(blocks * 2 * each) * sizeof *plan->loads);
-    plan->steps = malloc((size_t)(blocks * each) * sizeof *plan->steps);
+    plan->loads = malloc((size_t)(blocks * 2 * each + 2 * GG_SLABS) * sizeof *plan->loads);
+    plan->steps = malloc((size_t)(blocks * each + GG_SLABS) * sizeof *plan->steps);
     if (!plan->block_end || !plan->loads || !plan->steps) {
         gg_plan_free(plan);
         return false;
     }
-    struct cache a = {{-1, -1}, {-1, -1}}, b = a, c = a;
-    for (int64_t i = 0; i < s.mb; i++)
-        for (int64_t jj = 0; jj < s.nb; jj++) {
-            int64_t j = i % 2 ? s.nb - 1 - jj : jj; /* to and fro: the last piece of B is still there when the row turns */
-            for (int64_t ll = 0; ll < s.kb; ll++) {
-                int64_t l = (i * s.nb + jj) % 2 ? s.kb - 1 - ll : ll;
-                struct block block = {.m = cut(0, s.m, i, p->m), .n = cut(0, s.n, j, p->n), .k = cut(0, s.k, l, p->k)};
-                block.first = ll == 0;
-                block.last = ll == s.kb - 1;
-                bool fresh_c;
-                block.a_buffer = place(&a, plan->buffers[GG_A], i * s.kb + l, plan->blocks, &block.load_a, &block.a_after);
-                block.b_buffer = place(&b, plan->buffers[GG_B], l * s.nb + j, plan->blocks, &block.load_b, &block.b_after);
-                block.c_after = -1; /* deeper blocks of the same C just add to it */
-                block.c_buffer = place(&c, plan->buffers[GG_C], i * s.nb + j, plan->blocks, &fresh_c, &block.c_after);
-                block.load_c = fresh_c && p->beta != 0;
-                add_block(plan, p, &block);
-            }
-        }
+    int best = 0, tried = blocks == 1 ? (int)(sizeof mixtures / sizeof *mixtures) : 1;
+    double seconds = 0;
+    for (int i = 0; i < tried; i++) {
+        list(plan, p, &s, mixtures[i]);
+        double t = gg_plan_seconds(plan, p, speed);
+        if (i == 0 || t < seconds)
+            seconds = t, best = i;
+    }
+    if (best != tried - 1)
+        list(plan, p, &s, mixtures[best]);
+    plan->seconds = seconds;
     return true;
 }
 

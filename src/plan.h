@@ -1,21 +1,31 @@
 /* plan.h — how a staged call is cut up. Pure: sizes and a memory budget in, lists of work out; staged.c carries them out.
  *
  * The problem is a sequence of blocks, each small enough that its pieces of A, B and C fit the GPU memory granted. When everything fits there
- * is one block. Inside a block A is cut in panels of rows and B in panels of columns, uploaded alternately; after panel t of
- * each, the two strips of C that they complete are computed:
+ * is one block. Buffers exist twice when there are several: the next block is uploaded while this one is computed.
+ *
+ * Inside a block every byte crosses once, in an order between two extremes. Panels: A is cut in panels of rows and B in panels of columns, uploaded
+ * alternately; after panel t of each, the two strips of C that they complete are computed and can leave:
  *
  *        B0 B1 B2 …        strip (rows of A_t) × (B_0 … B_t)   and   strip (A_0 … A_t-1) × (columns of B_t)
- *     A0  0  1  2          so the first kernel starts after two panels, every byte crosses once,
- *     A1  1  1  2          and the work per byte grows as the upload goes on.
- *     A2  2  2  2
+ *     A0  0  1  2
+ *     A1  1  1  2          the work per byte grows as the upload goes on: at first the GPU starves,
+ *     A2  2  2  2          at the end it is behind.
  *
- * Buffers exist twice when there are several blocks: the next block is uploaded while this one is computed. */
+ * Slabs: the first part of k is cut in slabs, one of A's columns and one of B's rows at a time, and each adds to all of C: work arrives as evenly as
+ * bytes do, but no piece of C is complete before the last. So the first block may begin with slabs and goes on with panels of the rest of k; how
+ * much of each is found by trying a few mixtures on a model of the link and the GPU (gg_plan_seconds). */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 
 #include "gemm.h"
 
-enum { GG_PANELS = 8 }; /* panels a block is cut in, at most */
+enum { GG_PANELS = 18, GG_SLABS = 16 }; /* a block is cut in, at most */
+
+/* What the machine does, for the choice among plans: bytes/s up and down the link and of the GPU's memory, flop/s, multiprocessors. */
+struct gg_speed {
+    double up, down, memory, flops;
+    int sms;
+};
 
 struct gg_range {
     int64_t begin, end;
@@ -39,6 +49,7 @@ struct gg_step {
     int a_buffer, b_buffer, c_buffer;
     int loads;           /* loads [0, loads) must have arrived: they are listed in the order of use */
     int stream;          /* strips of C keep theirs, so that sums over depth stay in order */
+    int after_step;      /* on another stream, adds to the same C first; -1: none */
     bool first, last;    /* in depth: the first applies beta, the last is followed by the download of the strip */
     int after_block;     /* the buffer of C is free when this block has been downloaded; -1: from the start */
 };
@@ -51,12 +62,16 @@ struct gg_plan {
     int blocks;
     int *block_end;      /* block b owns steps [block_end[b-1], block_end[b]) */
     int load_count, step_count;
+    double seconds;      /* predicted; 0: not asked */
     struct gg_load *loads;
     struct gg_step *steps;
 };
 
 /* False: it cannot be cut small enough for `budget` bytes, or no host memory. With true, gg_plan_free afterwards. */
-bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget);
+bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed);
 void gg_plan_free(struct gg_plan *plan);
+
+/* How long it would take: loads one after the other, stores too, kernels one after the other, each when what it needs is there. */
+double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed);
 
 #endif

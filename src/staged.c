@@ -211,6 +211,8 @@ static bool launch_step(struct job *job, int i)
     for (int *l = &job->waited[s->stream]; *l < s->loads; ++*l)
         if (!gg_gpu_stream_wait(run, job->load_event[*l]))
             return false;
+    if (s->after_step >= 0 && !gg_gpu_stream_wait(run, job->step_event[s->after_step]))
+        return false;
     struct gg_gemm q = {.type = p->type,
                         .a_kmajor = p->a_kmajor,
                         .b_kmajor = p->b_kmajor,
@@ -434,7 +436,10 @@ static bool prepare(struct job *job)
     struct gg_plan *plan = &job->plan;
     int64_t budget = gg_lane_allowance(lane), slot = gg_slot_bytes(lane);
     bool planned = false;
-    while (slot && !planned && gg_plan_make(plan, job->p, budget)) {
+    const struct gg_arch *arch = &lane->dev->arch;
+    double flops = arch->cc == 90 ? 52e12 : 10e12; 
+    struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = arch->bandwidth, .flops = flops, .sms = arch->sms};
+    while (slot && !planned && gg_plan_make(plan, job->p, budget, &speed)) {
         planned = gg_lane_grow_arena(lane, plan->bytes);
         budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
         if (!planned)

@@ -58,8 +58,28 @@ static int last_step(const struct gg_plan *plan, int block)
     return block < 0 ? 0 : plan->block_end[block];
 }
 
+static bool overlap(struct gg_range x, struct gg_range y)
+{
+    return x.begin < y.end && y.begin < x.end;
+}
+
+/* Steps that add to the same part of C run one after the other: on one stream, or the later one waits for the earlier. */
+static void check_order(const struct gg_plan *plan)
+{
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct gg_step *s = &plan->steps[i];
+        CHECK(s->after_step < i);
+        for (int j = 0; j < i; j++) {
+            const struct gg_step *t = &plan->steps[j];
+            if (overlap(s->rows, t->rows) && overlap(s->cols, t->cols) && !s->first)
+                CHECK(s->stream == t->stream || (s->after_step >= j && plan->steps[s->after_step].stream == t->stream));
+        }
+    }
+}
+
 static void carry_out(const struct gg_gemm *p, const struct gg_plan *plan)
 {
+    check_order(plan);
     int loaded = 0, stored = 0;
     for (int i = 0; i < plan->step_count; i++) {
         const struct gg_step *s = &plan->steps[i];
@@ -101,7 +121,8 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     memcpy(expected, c, (size_t)(p.ldc * n) * sizeof *expected);
     p.a = a, p.b = b, p.c = c;
     struct gg_plan plan;
-    if (!gg_plan_make(&plan, &p, budget)) {
+    const struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = 4e12, .flops = 50e12 / 1000, .sms = 132};
+    if (!gg_plan_make(&plan, &p, budget, &speed)) {
         CHECK(least_blocks == 0);
     } else {
         CHECK(plan.bytes <= budget && plan.blocks >= least_blocks && least_blocks > 0);
