@@ -2,28 +2,25 @@
  * or the GPU. Called by entry.c for the BLAS names and by api.c for gpugemm_*; tested by tests/t_dispatch.c without a GPU. */
 #include "dispatch.h"
 
-struct gg_rates gg_default_rates(int threads)
+/* Like calls stay where they were until the other side is this much faster: between two that are as fast, going to and fro gains nothing. */
+static const double HYSTERESIS = 1.1;
+
+/* A side that no like call has been to is tried when it is predicted to take at most this much longer. */
+static const double WORTH_TRYING = 3;
+
+/* The GPU is started when calls would have gained so much of what starting it takes: a program that makes a single call is not made to start
+ * (and at its end to stop) a GPU, and one that makes many loses at most about as much again. */
+static const double WORTH_STARTING = 0.5;
+
+/* What like calls took, as a multiple of the model's prediction: 0 or less where none is known. */
+static double seen(const struct gg_gemm *p, const struct gg_rates *rates, int who)
 {
-    /* A CPU core of 2020 or later sustains 27 GFLOP/s of dgemm a hardware thread in OpenBLAS (440 on 16 threads of the H200's host, 2026-11).
-     * 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 60 µs is a short staged call on the H200. */
-    double cpu = 27e9 * (threads < 1 ? 1 : threads);
-    return (struct gg_rates){.h2d = 20e9,
-                             .d2h = 20e9,
-                             .latency = 60e-6,
-                             .flops = {10e12, 5e12},
-                             .cpu_flops = {2 * cpu, cpu},
-                             .cpu_latency = 1e-6};
+    return (double)atomic_load_explicit(&rates->seen[who][p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
 }
 
-/* A staged call moves A and B in, C out (and in, when beta asks for it), and overlaps all that with the kernels but for one tile at each end. */
-static double staged_seconds(const struct gg_gemm *p, const struct gg_facts *f, double kernel_seconds)
+static double corrected(double model, double seen)
 {
-    double size = (double)gg_size(p->type), c = size * (double)p->m * (double)p->n;
-    double in = size * (double)p->k * ((double)p->m + (double)p->n) + (p->beta == 0 ? 0 : c);
-    double up = in / f->rates.h2d, down = c / f->rates.d2h;
-    double longest = up > down ? up : down, sum = up + down + kernel_seconds;
-    longest = kernel_seconds > longest ? kernel_seconds : longest;
-    return f->rates.latency + longest + (sum - longest) / 8; /* ends that do not overlap: about an eighth, staged.c's tiles */
+    return seen > 0 ? model * seen : model;
 }
 
 static struct gg_decision cpu(enum gg_reason reason)
@@ -87,28 +84,48 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     if (!f->round_to_nearest)
         return cpu(GG_ROUNDING);
 
-    double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
-    d.seconds_cpu = f->rates.cpu_latency + flops / f->rates.cpu_flops[p->type];
-    bool forced = f->mode == GG_MODE_GPU;
-    if (!forced && staged_seconds(p, f, 0) >= d.seconds_cpu) /* the copies alone: no need to ask which kernel */
-        return cpu(GG_TOO_SMALL);
+    const struct gg_rates *rates = f->rates;
+    const bool pinned[] = {f->a == GG_PINNED, f->b == GG_PINNED, f->c == GG_PINNED};
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k, seen_cpu = seen(p, rates, GG_ON_CPU), seen_gpu = seen(p, rates, GG_ON_GPU);
+    const bool forced = f->mode == GG_MODE_GPU;
+    d.model_cpu = gg_cpu_model(p, rates);
+    d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
+    if (!forced && corrected(gg_staged_model(p, rates, pinned, 0), seen_gpu) >= WORTH_TRYING * d.seconds_cpu) {
+        struct gg_decision no = cpu(GG_TOO_SMALL); /* the copies alone: no need to ask which kernel */
+        no.model_cpu = d.model_cpu, no.seconds_cpu = d.seconds_cpu;
+        return no;
+    }
     if (up) {
         d.choice = gg_select(p, f->arch, f->kernel);
         if (!d.choice.kernel)
             return cpu(GG_NO_KERNEL);
     }
-    d.seconds_gpu = staged_seconds(p, f, up ? d.choice.seconds : flops / f->rates.flops[p->type]);
-    d.start = !up;
-    d.wait = !up && (forced || f->start_left + d.seconds_gpu < d.seconds_cpu);
+    d.model_gpu = gg_staged_model(p, rates, pinned, up ? d.choice.seconds : flops / rates->flops[p->type]);
+    d.seconds_gpu = corrected(d.model_gpu, seen_gpu);
     if (forced) {
         d.reason = GG_GPU_FORCED;
-    } else if (d.seconds_gpu >= d.seconds_cpu) {
-        d.start = d.wait = false;
+        d.start = d.wait = !up;
+        return d;
+    }
+    double gain = d.seconds_cpu - d.seconds_gpu, cost = d.seconds_cpu > d.seconds_gpu ? d.seconds_cpu / d.seconds_gpu : d.seconds_gpu / d.seconds_cpu;
+    bool gpu = gain > 0;
+    if (up) {
+        signed char held = atomic_load_explicit(&rates->held[p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
+        if (held && cost < HYSTERESIS)
+            gpu = held == 1 + GG_ON_GPU;
+        if (f->may_try && cost < WORTH_TRYING && (gpu ? seen_cpu : seen_gpu) <= 0) {
+            gpu = !gpu;
+            d.reason = GG_TRIAL;
+        }
+        d.path = gpu ? GG_PATH_STAGED : GG_PATH_CPU;
+        d.reason = d.reason != GG_OK ? d.reason : gpu ? GG_OK : GG_TOO_SMALL;
+        return d;
+    }
+    d.wait = gain > f->start_left;
+    d.start = d.wait || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING);
+    if (!d.wait) {
         d.path = GG_PATH_CPU;
-        d.reason = GG_TOO_SMALL;
-    } else if (!up && !d.wait) {
-        d.path = GG_PATH_CPU;
-        d.reason = GG_STARTING;
+        d.reason = gain <= 0 ? GG_TOO_SMALL : d.start || f->gpu == GG_GPU_STARTING ? GG_STARTING : GG_NOT_YET;
     }
     return d;
 }

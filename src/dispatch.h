@@ -5,6 +5,7 @@
 #include "config.h"
 #include "gemm.h"
 #include "kernels.h"
+#include "rates.h"
 
 struct gg_facts {
     enum gg_mode mode;
@@ -14,13 +15,9 @@ struct gg_facts {
     enum gg_place a, b, c;
     bool round_to_nearest;
     const char *kernel;              /* GPUGEMM_KERNEL */
-    struct gg_rates {
-        double h2d, d2h;             /* bytes/s between pageable memory and the GPU, staged */
-        double latency;              /* seconds a staged call takes beyond its bytes and flops */
-        double flops[2];             /* GPU, by enum gg_type, until a kernel's own prediction is known */
-        double cpu_flops[2];         /* CPU BLAS, all threads */
-        double cpu_latency;          /* seconds a CPU call takes at least */
-    } rates;
+    const struct gg_rates *rates;
+    double lost;                     /* seconds that calls have taken longer so far because the GPU was not up */
+    bool may_try;                    /* a call may go to the slower side once or twice for the sake of later ones */
 };
 
 struct gg_decision {
@@ -30,6 +27,7 @@ struct gg_decision {
     bool wait;                       /* … and wait for it: even now it would be faster, or the operands leave no choice */
     struct gg_choice choice;         /* valid when arch was known and path is not CPU */
     double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
+    double model_cpu, model_gpu;     /* the same before correction by what like calls took */
 };
 
 /* Who serves *p. Total: every problem gets an answer. With operands in GPU memory the path is never CPU unless C is trivially complete;
@@ -44,8 +42,5 @@ static inline bool gg_is_empty(const struct gg_gemm *p)
 
 /* The rates in force on this machine, and all other facts for operands in host memory; serve.c gathers them. */
 struct gg_facts gg_host_facts(void);
-
-/* Defaults that are sane on PCIe 4 and 5 with `threads` CPU threads at hand. */
-struct gg_rates gg_default_rates(int threads);
 
 #endif

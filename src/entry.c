@@ -35,7 +35,7 @@ struct call {
     bool entered; /* the real BLAS, as far as gg_real_inside is concerned */
     bool recorded;
     int info;
-    double start;
+    double start, declined; /* when the call came, when the real BLAS got it; 0: nobody wants to know */
     struct gg_gemm p;
     struct gg_record record;
 };
@@ -105,6 +105,7 @@ static bool served(struct call *call, bool narrow)
     call->entered = !complete && !call->recorded;
     if (call->entered)
         gg_real_enter();
+    call->declined = call->entered && call->record.model > 0 ? gg_now() : 0;
     return complete;
 }
 
@@ -114,6 +115,8 @@ static void end(struct call *call)
         gg_real_leave();
     if (call->recorded)
         return;
+    if (call->declined > 0)
+        gg_rates_see(GG_ON_CPU, &call->p, call->record.model, gg_now() - call->declined);
     if (call->start > 0)
         call->record.seconds = gg_now() - call->start;
     gg_record(&call->record);

@@ -76,6 +76,8 @@ enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
     X(GG_CPU_FORCED, "GPUGEMM_MODE=cpu")                                                                                 \
     X(GG_NO_GPU, "no usable GPU")                                                                                      \
     X(GG_STARTING, "the GPU is starting")                                                                              \
+    X(GG_NOT_YET, "not worth starting the GPU yet")                                                                    \
+    X(GG_TRIAL, "to learn its speed")                                                                                  \
     X(GG_FORKED, "forked after the GPU was started")                                                                   \
     X(GG_DEAD, "the GPU failed earlier")                                                                               \
     X(GG_GPU_ERROR, "the GPU failed during this call")                                                                 \

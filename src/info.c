@@ -32,8 +32,8 @@ static void print_blas(FILE *out)
 static void print_rates(FILE *out)
 {
     struct gg_facts f = gg_host_facts();
-    fprintf(out, "Rates      CPU %.0f (sgemm) and %.0f (dgemm) GFLOP/s, copies %.0f GB/s up and %.0f down, %.0f us a staged call: defaults\n",
-            1e-9 * f.rates.cpu_flops[GG_S], 1e-9 * f.rates.cpu_flops[GG_D], 1e-9 * f.rates.h2d, 1e-9 * f.rates.d2h, 1e6 * f.rates.latency);
+    fprintf(out, "Rates      CPU %.0f (sgemm) and %.0f (dgemm) GFLOP/s, copies %.0f GB/s up and %.0f down, %.0f us a staged call: %s\n",
+            1e-9 * f.rates->cpu_flops[GG_S], 1e-9 * f.rates->cpu_flops[GG_D], 1e-9 * f.rates->up, 1e-9 * f.rates->down, 1e6 * f.rates->latency, gg_rates_origin());
     fprintf(out, "\nSquare products of host matrices, column-major NN, as dispatch.c would decide now:\n%8s  %-28s %-28s\n", "n", "sgemm", "dgemm");
     for (int64_t n = 64; n <= 16384; n *= 2) {
         fprintf(out, "%8lld", (long long)n);

@@ -14,6 +14,12 @@ struct gg_device *gg_gpu_default(void) { return NULL; }
 const char *gg_gpu_trouble(void) { return "this build has no GPU kernels"; }
 bool gg_gpu_loaded(void) { return false; }
 
+bool gg_thread_start(void *(*body)(void *), void *argument)
+{
+    (void)body, (void)argument;
+    return false;
+}
+
 bool gg_gpu_in_heap(const void *pointer)
 {
     (void)pointer;

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include "config.h"
@@ -14,10 +13,9 @@
 #include "staged.h"
 
 static struct {
-    pthread_once_t once;
-    struct gg_rates rates;
-    _Atomic bool warned; /* of a call that the CPU finished: the statistics count them */
-} g = {.once = PTHREAD_ONCE_INIT};
+    _Atomic int64_t lost; /* nanoseconds that calls have taken longer because the GPU was not up */
+    _Atomic bool warned;  /* of a call that the CPU finished: the statistics count them */
+} g;
 
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
 static _Thread_local bool on_gpu;
@@ -32,12 +30,6 @@ enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mod
 bool gg_on_gpu(void)
 {
     return on_gpu;
-}
-
-static void measure_machine(void)
-{
-    cpu_set_t cpus;
-    g.rates = gg_default_rates(sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus));
 }
 
 /* Where the operands are, and the device that would serve them: the one that holds C, else A, else B, else the default one. */
@@ -63,7 +55,6 @@ static struct gg_device *locate(const struct gg_gemm *p, struct gg_location wher
 
 struct gg_facts gg_host_facts(void)
 {
-    pthread_once(&g.once, measure_machine);
     struct gg_device *dev = gg_gpu_default();
     return (struct gg_facts){.mode = gg_config()->mode,
                              .gpu = gg_gpu_state(),
@@ -71,7 +62,8 @@ struct gg_facts gg_host_facts(void)
                              .arch = dev ? &dev->arch : NULL,
                              .round_to_nearest = true,
                              .kernel = gg_config()->kernel,
-                             .rates = g.rates};
+                             .rates = gg_rates(),
+                             .lost = 1e-9 * (double)atomic_load_explicit(&g.lost, memory_order_relaxed)};
 }
 
 static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
@@ -85,6 +77,7 @@ static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
+    facts->may_try = true;
     return dev;
 }
 
@@ -108,6 +101,11 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     record->reason = d.reason;
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
+    record->model = d.path == GG_PATH_CPU ? d.model_cpu : d.model_gpu;
+    if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
+        atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d.seconds_cpu - d.seconds_gpu)), memory_order_relaxed);
+    if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
+        gg_rates_hold(d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
     if (d.path == GG_PATH_CPU) {
         if (d.reason == GG_EMPTY && !on_gpu)
             gg_real_scale(p); /* else m = 0, n = 0 or beta = 1: C stays as it is */
@@ -116,12 +114,15 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
         return false;
     struct gg_outcome outcome = {.reason = d.reason};
+    double start = d.model_gpu > 0 ? gg_now() : 0;
     bool complete = d.path == GG_PATH_DEVICE
                         ? gg_device_gemm(dev, p, request->stream, request->wait, &outcome)
                         : gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome);
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* else gpu.c has said it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (complete) {
+        if (start > 0 && !outcome.recovered)
+            gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);
         record->path = d.path;
         record->kernel = outcome.kernel;
         record->bytes_up = outcome.bytes_up;

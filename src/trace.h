@@ -23,6 +23,7 @@ struct gg_record {
     const struct gg_kernel *kernel; /* NULL for the CPU */
     double seconds;            /* 0 when nobody asked: see gg_watched */
     double predicted_cpu, predicted_gpu;
+    double model;              /* of who serves, before correction: what gg_rates_see wants; 0: nothing to be learnt */
     int64_t bytes_up, bytes_down;
     bool recovered;
 };

@@ -10,6 +10,8 @@ static int failures;
 static const struct gg_arch h200 = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .smem_per_sm = 233472,
                                     .l2_bytes = 60 << 20, .memory_bytes = 140LL << 30, .bandwidth = 4.8e12};
 
+static struct gg_rates rates; /* the defaults for 16 threads */
+
 static struct gg_gemm square(int64_t n)
 {
     return (struct gg_gemm){.type = GG_S, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
@@ -18,7 +20,7 @@ static struct gg_gemm square(int64_t n)
 static struct gg_facts facts(enum gg_mode mode, enum gg_gpu_state gpu)
 {
     return (struct gg_facts){.mode = mode, .gpu = gpu, .start_left = gpu == GG_GPU_OFF || gpu == GG_GPU_STARTING ? 0.6 : 0,
-                             .arch = gpu == GG_GPU_READY ? &h200 : NULL, .round_to_nearest = true, .rates = gg_default_rates(16)};
+                             .arch = gpu == GG_GPU_READY ? &h200 : NULL, .round_to_nearest = true, .rates = &rates};
 }
 
 #define H GG_HOST
@@ -46,8 +48,9 @@ static const struct {
     {4096, GG_MODE_AUTO, GG_GPU_READY, P, H, P, GG_PATH_STAGED, GG_OK, 0, 0},
     {4096, GG_MODE_CPU, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_CPU_FORCED, 0, 0},
     {4096, GG_MODE_CPU, GG_GPU_READY, D, D, D, GG_PATH_DEVICE, GG_IN_PLACE, 0, 0},
-    {1024, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_CPU, GG_STARTING, 1, 0},
-    {1024, GG_MODE_AUTO, GG_GPU_STARTING, H, H, H, GG_PATH_CPU, GG_STARTING, 1, 0},
+    {1024, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_CPU, GG_NOT_YET, 0, 0},
+    {5500, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_CPU, GG_STARTING, 1, 0},
+    {1024, GG_MODE_AUTO, GG_GPU_STARTING, H, H, H, GG_PATH_CPU, GG_STARTING, 0, 0},
     {16384, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_STAGED, GG_OK, 1, 1},
     {4096, GG_MODE_AUTO, GG_GPU_NONE, H, H, H, GG_PATH_CPU, GG_NO_GPU, 0, 0},
     {4096, GG_MODE_GPU, GG_GPU_NONE, H, H, H, GG_PATH_CPU, GG_NO_GPU, 0, 0},
@@ -65,6 +68,7 @@ static const struct {
 
 int main(void)
 {
+    gg_rates_default(&rates, 16);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gg_facts f = facts(rows[i].mode, rows[i].gpu);
         f.a = rows[i].a, f.b = rows[i].b, f.c = rows[i].c;

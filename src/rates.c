@@ -1,0 +1,292 @@
+/* rates.c — owns what is known of this machine's speed: the defaults, what was measured, what calls took, and the file that carries it to
+ * the next process. A file that cannot be read, or is another machine's, counts as none. Called by serve.c, entry.c, info.c and tune.c. */
+#include "rates.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "gpu.h"
+#include "gpugemm.h"
+#include "trace.h"
+
+static struct {
+    pthread_once_t once;
+    struct gg_rates rates;
+    int threads;
+    bool from_file;
+    char measured[32]; /* when */
+    char path[512];    /* of the file; "" : there is none */
+    _Atomic unsigned observations;
+    _Atomic bool saving;
+} g = {.once = PTHREAD_ONCE_INIT};
+
+/* ---- kinds of calls, and the models ------------------------------------------------------------------------------------------------------- */
+
+int gg_shape(const struct gg_gemm *p)
+{
+    const int64_t far = 16, size[] = {p->m, p->n, p->k};
+    int least = 0;
+    for (int i = 1; i < 3; i++)
+        if (size[i] < size[least])
+            least = i;
+    return gg_max(gg_max(p->m, p->n), p->k) / far > size[least] ? 1 + least : 0;
+}
+
+int gg_work(const struct gg_gemm *p)
+{
+    double work = (double)p->m * (double)p->n * (double)p->k;
+    int i = -16; /* below 2^16 nothing is worth a GPU */
+    for (; work >= 2 && i < GG_WORKS - 1; work /= 2)
+        i++;
+    return i < 0 ? 0 : i;
+}
+
+static double larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+
+double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
+{
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + 2 * m * n);
+    return rates->cpu_latency + larger(2 * m * n * k / rates->cpu_flops[p->type], bytes / rates->cpu_bandwidth);
+}
+
+/* A staged call moves A and B in, C out (and in, when beta asks for it), and overlaps all that with the kernels but for the ends. */
+double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, const bool pinned[3], double kernel_seconds)
+{
+    double size = (double)gg_size(p->type), m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    double up = size * (m * k / (pinned[0] ? rates->pinned : rates->up) + k * n / (pinned[1] ? rates->pinned : rates->up) +
+                        (p->beta == 0 ? 0 : m * n / (pinned[2] ? rates->pinned : rates->up)));
+    double down = size * m * n / (pinned[2] ? rates->pinned : rates->down);
+    double longest = larger(larger(up, down), kernel_seconds);
+    return rates->latency + longest + (up + down + kernel_seconds - longest) / 8;
+}
+
+/* ---- defaults, and what calls took -------------------------------------------------------------------------------------------------------- */
+
+void gg_rates_default(struct gg_rates *rates, int threads)
+{
+    /* A CPU core of 2020 or later sustains 27 GFLOP/s of dgemm a hardware thread in OpenBLAS (440 on 16 threads of the H200's host, 2026-11).
+     * 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 60 µs is a short staged call on the H200. */
+    double n = threads < 1 ? 1 : threads, cpu = 27e9 * n;
+    memset(rates, 0, sizeof *rates);
+    rates->up = rates->down = rates->pinned = 20e9;
+    rates->latency = 60e-6;
+    rates->flops[GG_S] = 10e12;
+    rates->flops[GG_D] = 5e12;
+    rates->cpu_flops[GG_S] = 2 * cpu;
+    rates->cpu_flops[GG_D] = cpu;
+    rates->cpu_bandwidth = 10e9 * (n < 8 ? n : 8);
+    rates->cpu_latency = 1e-6;
+    rates->start = 0.6; /* cuInit, a context and the first module: 0.25–0.6 s on the H200 machine (2026-11) */
+}
+
+static void *save_thread(void *unused)
+{
+    (void)unused;
+    gg_rates_save();
+    atomic_store(&g.saving, false);
+    return NULL;
+}
+
+void gg_rates_hold(int who, const struct gg_gemm *p)
+{
+    atomic_store_explicit(&gg_rates()->held[p->type][gg_shape(p)][gg_work(p)], (signed char)(1 + who), memory_order_relaxed);
+}
+
+void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds)
+{
+    /* Quick to believe that something is fast, slow to believe that it is slow: a call is often slow for reasons of its own. */
+    const float better = 0.5f, worse = 0.1f, most = 16;
+    _Atomic float *seen = &gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)];
+    float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = (float)(seconds / model);
+    ratio = ratio > most ? most : ratio < 1 / most ? 1 / most : ratio;
+    float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
+    atomic_store_explicit(seen, new, memory_order_relaxed);
+    unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
+    if (count >= 256 && (count & (count - 1)) == 0 && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) &&
+        !gg_thread_start(save_thread, NULL))
+        atomic_store(&g.saving, false);
+}
+
+/* ---- the file --------------------------------------------------------------------------------------------------------------------------- */
+
+/* Every number in it, by name. */
+#define NUMBERS(X)                                                                                                     \
+    X("up", up) X("down", down) X("pinned", pinned) X("latency", latency) X("gpu_sgemm", flops[GG_S]) X("gpu_dgemm", flops[GG_D])           \
+    X("cpu_sgemm", cpu_flops[GG_S]) X("cpu_dgemm", cpu_flops[GG_D]) X("cpu_bandwidth", cpu_bandwidth) X("cpu_latency", cpu_latency)         \
+    X("start", start)
+
+/* The machine in one line: a file is good for this line only. */
+static void describe(char *text, size_t size)
+{
+    char line[256], cpu[128] = "unknown CPU", gpu[128] = "unknown GPU";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "model name : %127[^\n]", cpu) == 1)
+            break;
+    if (file)
+        fclose(file);
+    file = fopen("/proc/driver/nvidia/version", "re"); /* readable before the GPU has been started */
+    if (file && fgets(line, sizeof line, file))
+        sscanf(line, "NVRM version: %127[^\n]", gpu);
+    if (file)
+        fclose(file);
+    snprintf(text, size, "libgpugemm %s; %s; %d threads; %s; devices %s", gpugemm_version(), cpu, g.threads, gpu,
+             gg_config()->devices ? gg_config()->devices : "all");
+}
+
+/* The file's path into g.path, with its folder made if `make`. */
+static void find_path(bool make)
+{
+    const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME"); /* NULL in setuid programs */
+    char text[640];
+    describe(text, sizeof text);
+    uint64_t hash = 14695981039346656037u;
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    char folder[400];
+    int n = cache && *cache == '/' ? snprintf(folder, sizeof folder, "%s", cache)
+            : home && *home == '/' ? snprintf(folder, sizeof folder, "%s/.cache", home)
+                                   : -1;
+    g.path[0] = 0;
+    if (n < 0 || n >= (int)sizeof folder - 10)
+        return;
+    if (make)
+        mkdir(folder, 0700);
+    strcat(folder, "/gpugemm");
+    if (make)
+        mkdir(folder, 0700);
+    snprintf(g.path, sizeof g.path, "%s/rates-%016llx", folder, (unsigned long long)hash);
+}
+
+static bool read_line(const char *line, struct gg_rates *rates)
+{
+    char name[32];
+    double value;
+    int who, type, shape, work;
+    if (sscanf(line, "seen %d %d %d %d %lf", &who, &type, &shape, &work, &value) == 5) {
+        if ((who | type) & ~1 || shape < 0 || shape >= GG_SHAPES || work < 0 || work >= GG_WORKS || !(value > 0.01 && value < 100))
+            return false;
+        atomic_init(&rates->seen[who][type][shape][work], (float)value);
+        return true;
+    }
+    if (sscanf(line, "%31s %lf", name, &value) != 2 || !(value > 1e-9 && value < 1e18))
+        return false;
+#define READ(text, field)                                                                                              \
+    if (strcmp(name, text) == 0) {                                                                                     \
+        rates->field = value;                                                                                          \
+        return true;                                                                                                   \
+    }
+    NUMBERS(READ)
+    return false;
+}
+
+/* All of the file or nothing of it. */
+static void read_file(void)
+{
+    char expected[640], line[700], when[32] = "";
+    static struct gg_rates found; /* 2 KB: callers may have small stacks */
+    FILE *file = g.path[0] ? fopen(g.path, "re") : NULL;
+    if (!file)
+        return;
+    describe(expected, sizeof expected);
+    gg_rates_default(&found, g.threads);
+    bool good = fgets(line, sizeof line, file) && strncmp(line, expected, strlen(expected)) == 0 && line[strlen(expected)] == '\n';
+    good = good && fgets(line, sizeof line, file) && sscanf(line, "measured %31s", when) == 1;
+    bool ended = false;
+    while (good && !ended && fgets(line, sizeof line, file)) {
+        ended = strcmp(line, "end\n") == 0;
+        good = ended || read_line(line, &found);
+    }
+    fclose(file);
+    if (!good || !ended)
+        return;
+    memcpy(&g.rates, &found, sizeof g.rates);
+    strcpy(g.measured, when);
+    g.from_file = true;
+}
+
+bool gg_rates_save(void)
+{
+    struct gg_rates *rates = gg_rates();
+    char temporary[540], text[640];
+    int saved = errno;
+    find_path(true);
+    if (!g.path[0])
+        return false;
+    snprintf(temporary, sizeof temporary, "%s.XXXXXX", g.path);
+    int fd = mkostemp(temporary, 02000000 /* O_CLOEXEC */);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        errno = saved;
+        return false;
+    }
+    describe(text, sizeof text);
+    fprintf(file, "%s\nmeasured %s\n", text, g.measured[0] ? g.measured : "never");
+#define WRITE(name, field) fprintf(file, "%s %.6g\n", name, rates->field);
+    NUMBERS(WRITE)
+    for (int i = 0; i < 2 * 2 * GG_SHAPES * GG_WORKS; i++) {
+        int work = i % GG_WORKS, shape = i / GG_WORKS % GG_SHAPES, type = i / GG_WORKS / GG_SHAPES % 2, who = i / GG_WORKS / GG_SHAPES / 2;
+        float value = atomic_load_explicit(&rates->seen[who][type][shape][work], memory_order_relaxed);
+        if (value > 0)
+            fprintf(file, "seen %d %d %d %d %.3f\n", who, type, shape, work, (double)value);
+    }
+    fprintf(file, "end\n");
+    bool good = !ferror(file) & (fclose(file) == 0);
+    good = good && rename(temporary, g.path) == 0; /* a reader sees the old file or the new one, whole */
+    if (!good)
+        unlink(temporary);
+    errno = saved;
+    return good;
+}
+
+void gg_rates_set_link(double up, double down, double pinned, double latency, double start)
+{
+    struct gg_rates *rates = gg_rates();
+    rates->up = up;
+    rates->down = down;
+    rates->pinned = pinned;
+    rates->latency = latency;
+    rates->start = start;
+}
+
+static void load(void)
+{
+    int saved = errno;
+    cpu_set_t cpus;
+    g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+    gg_rates_default(&g.rates, g.threads);
+    find_path(false);
+    read_file();
+    errno = saved;
+}
+
+struct gg_rates *gg_rates(void)
+{
+    pthread_once(&g.once, load);
+    return &g.rates;
+}
+
+const char *gg_rates_file(void)
+{
+    gg_rates();
+    return g.path[0] ? g.path : "none: neither XDG_CACHE_HOME nor HOME is set";
+}
+
+const char *gg_rates_origin(void)
+{
+    gg_rates();
+    return g.measured[0] ? g.measured : "defaults";
+}
