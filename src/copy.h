@@ -1,4 +1,4 @@
-/* copy.h — threads that copy between pageable and page-locked memory, and the page-locked slots they fill and empty. */
+/* copy.h — threads that copy between pageable and page-locked memory. */
 #ifndef GG_COPY_H
 #define GG_COPY_H
 
@@ -6,29 +6,44 @@
 
 #include "gemm.h"
 
-/* `lines` lines of `width` bytes, the pitches apart. Owned by the poster until done. */
+/* `lines` lines of `width` bytes, the pitches apart. Owned by the poster until *left says that it has been made. */
 struct gg_copy {
     char *dst;
     const char *src;
     int64_t dst_pitch, src_pitch, width, lines;
+    bool past_cache;   /* nobody will read dst soon: write it past the caches */
+    _Atomic int *left; /* copies still to be made of those that belong together; decreased with release order */
     struct gg_copy *next;
-    _Atomic bool done;
 };
 
 /* Makes one copy, here and now. */
 void gg_copy_run(const struct gg_copy *copy);
 
-/* Hands it to a copy thread. copy->done becomes true, with release order, when it has been made. */
-void gg_copy_post(struct gg_copy *copy);
+/* Cuts `whole` in at most `most` pieces of at least `least` bytes, so that as many threads can work on it. How many; whole->left counts them down. */
+int gg_copy_cut(const struct gg_copy *whole, struct gg_copy *pieces, int most, int64_t least);
+
+/* Hands them to the copy threads. */
+void gg_copy_post(struct gg_copy *copies, int count);
+
+static inline bool gg_copy_made(_Atomic int *left)
+{
+    return atomic_load_explicit(left, memory_order_acquire) == 0;
+}
 
 /* The calling thread makes the oldest copy that no thread has taken yet. False: there is none. */
 bool gg_copy_help(void);
 
+/* Are there copies that no thread is free to take? */
+bool gg_copy_wants_help(void);
+
+/* Lets another thread have the processor: for one that waits for copies that others are making. */
+void gg_copy_yield(void);
+
 /* Starts the threads, once; afterwards how many there are. Without any, gg_copy_help does all the work. */
 int gg_copy_start(void);
 
-/* A call begins, ends: between the two, threads without work poll for longer before they sleep. */
-void gg_copy_begin(void);
+/* A call begins that will have work for so many threads, and ends: between the two, threads without work poll for longer before they sleep. */
+void gg_copy_begin(int threads);
 void gg_copy_end(void);
 
 #endif

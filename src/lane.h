@@ -5,7 +5,7 @@
 #include "copy.h"
 #include "gpu.h"
 
-enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4 };
+enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8 };
 
 /* Up to so many bytes (sgemm n = 1024) a call is packed into the lane's own page-locked buffer; a larger one is cut up and pipelined. */
 enum { GG_SHORT_BYTES = 13 << 20 };
@@ -13,7 +13,8 @@ enum { GG_SHORT_BYTES = 13 << 20 };
 struct gg_slot {
     char *memory;
     gg_event event; /* of the lane that holds it: the end of the slot's copy */
-    struct gg_copy copy;
+    struct gg_copy copies[GG_PIECES]; /* that fill or empty it */
+    _Atomic int left;                 /* of them to be made */
     bool taken;
 };
 

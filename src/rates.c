@@ -43,10 +43,10 @@ int gg_shape(const struct gg_gemm *p)
 int gg_work(const struct gg_gemm *p)
 {
     double work = (double)p->m * (double)p->n * (double)p->k;
-    int i = -16; /* below 2^16 nothing is worth a GPU */
-    for (; work >= 2 && i < GG_WORKS - 1; work /= 2)
-        i++;
-    return i < 0 ? 0 : i;
+    uint64_t bits; /* of a positive double: its exponent is in bits 52 to 62, 1023 for 1 */
+    memcpy(&bits, &work, sizeof bits);
+    const int i = (int)(bits >> 52) - 1023 - 16; /* below 2^16 nothing is worth a GPU */
+    return i < 0 ? 0 : i < GG_WORKS ? i : GG_WORKS - 1;
 }
 
 static double larger(double x, double y)

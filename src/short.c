@@ -1,6 +1,6 @@
 /* short.c — owns staged calls so short (up to sgemm n = 1024) that a plan would cost more than it saves: the whole problem goes through the lane's own
- * page-locked buffer. Pieces of A and B are packed by all copy threads and the caller and sent off in their order, one kernel runs, C comes down
- * in parts that are unpacked while the next is on its way. Called by staged.c. */
+ * page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed; one kernel runs; C is
+ * written by the kernel into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by staged.c. */
 #include "short.h"
 
 #include <stdlib.h>
@@ -14,11 +14,24 @@
 /* Up to here (sgemm n = 280) the calling thread is done before another has woken up. */
 static const int64_t alone_bytes = 1 << 20;
 
+/* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11). */
+static const int64_t direct_bytes = 2 << 20;
+
+enum { LEGS = 8 }; /* of an operand, at most */
+
 /* An operand in the lane's page-locked buffer and, at the same offset, in its arena: lines of a multiple of 128 bytes. */
 struct packed {
     char *host; /* the caller's */
     int64_t offset, pitch, host_pitch, width, lines, bytes;
-    int64_t piece; /* lines a copy thread takes at a time */
+    int64_t leg; /* lines that travel together */
+};
+
+/* Some lines of an operand, on their way. */
+struct leg {
+    const struct packed *operand;
+    int64_t line, lines;
+    _Atomic int left; /* copies to be made */
+    struct gg_copy copies[GG_PIECES];
 };
 
 /* Lays the three out one behind the other. The bytes they need, or INT64_MAX. */
@@ -40,42 +53,51 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         if (need > GG_SHORT_BYTES)
             return INT64_MAX;
         o->bytes = o->pitch * o->lines;
-    }
-    for (int x = GG_A; x <= GG_C; x++) {
-        /* 16 pieces keep 8 threads busy; a piece below 128 KB costs more to hand over than to copy, and above 256 KB its transfer starts late */
-        struct packed *o = &packed[x];
-        int64_t bytes = o->bytes / 16 < 128 << 10 ? 128 << 10 : gg_min(o->bytes / 16, 256 << 10);
-        o->piece = need <= alone_bytes ? gg_max(1, o->lines) : gg_max(1, bytes / o->pitch);
+        /* Every copy costs the link 2 µs, and the last one cannot leave before it is packed */
+        int64_t leg = gg_max(o->bytes / LEGS, gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
+        o->leg = gg_max(1, (leg + o->pitch - 1) / o->pitch);
     }
     return (int64_t)need;
 }
 
-/* One piece of a packed operand: lines [line, line + lines). */
-static struct gg_copy piece_of(const struct gg_lane *lane, const struct packed *o, int64_t line, bool pack)
+static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line)
 {
-    char *mine = lane->pinned + o->offset + line * o->pitch, *theirs = o->host + line * o->host_pitch;
-    return (struct gg_copy){.dst = pack ? mine : theirs,
+    leg->operand = o;
+    leg->line = line;
+    leg->lines = gg_min(o->leg, o->lines - line);
+    return leg;
+}
+
+/* Starts to pack or unpack a leg: at once and to its end when `alone`, else in the copy threads' hands. */
+static void start(struct leg *leg, const struct gg_lane *lane, bool pack, bool alone)
+{
+    const struct packed *o = leg->operand;
+    char *mine = lane->pinned + o->offset + leg->line * o->pitch, *theirs = o->host + leg->line * o->host_pitch;
+    struct gg_copy whole = {.dst = pack ? mine : theirs,
                             .src = pack ? theirs : mine,
                             .dst_pitch = pack ? o->pitch : o->host_pitch,
                             .src_pitch = pack ? o->host_pitch : o->pitch,
                             .width = o->width,
-                            .lines = gg_min(o->piece, o->lines - line)};
+                            .lines = leg->lines,
+                            .left = &leg->left};
+    if (alone) {
+        gg_copy_run(&whole);
+        atomic_store_explicit(&leg->left, 0, memory_order_relaxed);
+    } else {
+        gg_copy_post(leg->copies, gg_copy_cut(&whole, leg->copies, GG_PIECES, 64 << 10));
+    }
 }
 
-/* Alone, the calling thread makes each copy when it is waited for. */
-static void hand_out(struct gg_copy *copy, bool alone)
+/* Until a leg is packed or unpacked; the caller lends a hand. */
+static void await(struct leg *leg)
 {
-    if (!alone)
-        gg_copy_post(copy);
-}
-
-static void await(struct gg_copy *copy, bool alone)
-{
-    if (alone)
-        gg_copy_run(copy);
-    while (!alone && !atomic_load_explicit(&copy->done, memory_order_acquire))
-        if (!gg_copy_help())
+    for (int looks = 0; !gg_copy_made(&leg->left); looks++)
+        if (gg_copy_help())
+            looks = 0;
+        else if (looks < 200)
             gg_relax();
+        else /* the thread that makes it may be queued for this processor */
+            gg_copy_yield();
 }
 
 bool gg_is_short(const struct gg_gemm *p)
@@ -84,83 +106,99 @@ bool gg_is_short(const struct gg_gemm *p)
     return pack_plan(p, packed) <= GG_SHORT_BYTES;
 }
 
+/* Packs A and B (and C, when beta asks for it) and sends them up. */
+static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3], int inputs, bool alone, gg_stream stream, struct gg_outcome *outcome)
+{
+    int count = 0;
+    bool good = true;
+    for (int x = GG_A; x < inputs; x++)
+        for (int64_t line = 0; line < packed[x].lines; line += packed[x].leg)
+            if (add_leg(&legs[count++], &packed[x], line) && !alone)
+                start(&legs[count - 1], lane, true, false);
+    for (int i = 0; i < count; i++) {
+        struct leg *leg = &legs[i];
+        int64_t offset = leg->operand->offset + leg->line * leg->operand->pitch, bytes = leg->lines * leg->operand->pitch;
+        if (alone)
+            start(leg, lane, true, true);
+        await(leg);
+        good = good && gg_gpu_copy(lane->arena + offset, lane->pinned + offset, (size_t)bytes, stream);
+        outcome->bytes_up += bytes;
+    }
+    return good;
+}
+
+/* Waits for C, part by part, and unpacks it. How many lines of it have arrived and are in the caller's C. */
+static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct packed *c, bool direct, bool alone, gg_stream stream)
+{
+    int count = 0, arrived = 0;
+    int64_t lines = 0;
+    bool good = true;
+    for (int64_t line = 0; good && line < c->lines; line += c->leg) {
+        struct leg *leg = add_leg(&legs[count], c, line);
+        int64_t offset = c->offset + leg->line * c->pitch;
+        if (!direct)
+            good = gg_gpu_copy(lane->pinned + offset, lane->arena + offset, (size_t)(leg->lines * c->pitch), stream);
+        if (good && (!direct || count == 0))
+            good = gg_gpu_event_record(lane->events[count], stream);
+        count += good;
+    }
+    for (; good && arrived < count; arrived++) {
+        int done = direct && arrived > 0;
+        while (done == 0 && (done = gg_gpu_event_done(lane->events[arrived])) == 0)
+            gg_relax();
+        if (done < 0)
+            break;
+        start(&legs[arrived], lane, false, alone);
+        lines += legs[arrived].lines;
+    }
+    for (int i = 0; i < arrived; i++)
+        await(&legs[i]);
+    return lines;
+}
+
 bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *caller, struct gg_outcome *outcome)
 {
     struct packed packed[3];
-    int64_t need = pack_plan(p, packed);
-    enum { PARTS = 4, PIECES = 3 * (GG_SHORT_BYTES / (32 << 10)) }; /* a piece has at least 64 KB, but for its last line */
-    struct gg_copy *copies = malloc(PIECES * sizeof *copies);
+    int64_t need = pack_plan(p, packed), size = (int64_t)gg_size(p->type);
+    const struct packed *c = &packed[GG_C];
+    const int inputs = p->beta == 0 ? 2 : 3;
+    const bool alone = need <= alone_bytes, direct = p->beta == 0 && c->bytes <= direct_bytes;
+    struct leg *legs = malloc(3 * (LEGS + 1) * sizeof *legs);
     gg_stream stream = lane->run[0];
-    int count = 0, sent = 0, inputs = p->beta == 0 ? 2 : 3;
     outcome->reason = GG_NO_MEMORY;
-    if (!copies || !gg_lane_grow_pinned(lane, need) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, PARTS)) {
-        free(copies);
+    if (!legs || !gg_lane_grow_pinned(lane, need) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, LEGS + 1)) {
+        free(legs);
         return false;
     }
     outcome->reason = GG_GPU_ERROR;
-    bool alone = need <= alone_bytes;
     if (!alone)
-        gg_copy_begin();
-    for (int x = GG_A; x < inputs; x++)
-        for (int64_t line = 0; line < packed[x].lines; line += packed[x].piece) {
-            copies[count] = piece_of(lane, &packed[x], line, true);
-            hand_out(&copies[count++], alone);
-        }
-    bool good = true;
-    for (int x = GG_A; x < inputs; x++)
-        for (int64_t line = 0; line < packed[x].lines; line += packed[x].piece) {
-            struct gg_copy *copy = &copies[sent++];
-            int64_t offset = packed[x].offset + line * packed[x].pitch, bytes = copy->lines * packed[x].pitch;
-            await(copy, alone);
-            good = good && gg_gpu_copy(lane->arena + offset, lane->pinned + offset, (size_t)bytes, stream);
-            outcome->bytes_up += bytes;
-        }
-    int64_t size = (int64_t)gg_size(p->type);
+        gg_copy_begin(gg_copy_start());
+    bool good = send(lane, legs, packed, inputs, alone, stream, outcome);
     struct gg_gemm q = *p;
     q.a = lane->arena + packed[GG_A].offset;
     q.b = lane->arena + packed[GG_B].offset;
-    q.c = lane->arena + packed[GG_C].offset;
+    q.c = (direct ? lane->pinned : lane->arena) + c->offset;
     q.lda = packed[GG_A].pitch / size;
     q.ldb = packed[GG_B].pitch / size;
-    q.ldc = packed[GG_C].pitch / size;
+    q.ldc = c->pitch / size;
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->kernel = choice.kernel;
     good = good && choice.kernel && gg_launch(lane->dev, &choice, &q, stream);
-    /* C comes down in parts, each unpacked while the next is on its way */
-    const struct packed *c = &packed[GG_C];
-    int64_t part = c->piece * ((c->lines + PARTS * c->piece - 1) / (PARTS * c->piece)), arrived = 0;
-    int parts = 0;
-    for (int64_t line = 0; good && line < c->lines; line += part, parts++) { /* at most PARTS of them */
-        int64_t offset = c->offset + line * c->pitch, lines = gg_min(part, c->lines - line);
-        good = gg_gpu_copy(lane->pinned + offset, lane->arena + offset, (size_t)(lines * c->pitch), stream) &&
-               gg_gpu_event_record(lane->events[parts], stream);
-    }
-    count = 0;
-    for (int i = 0; good && i < parts; i++) {
-        int done;
-        while ((done = gg_gpu_event_done(lane->events[i])) == 0)
-            gg_relax();
-        good = done > 0;
-        for (int64_t end = gg_min(arrived + part, c->lines); good && arrived < end; arrived += c->piece) {
-            copies[count] = piece_of(lane, c, arrived, false);
-            hand_out(&copies[count++], alone);
-        }
-    }
-    for (int i = 0; i < count; i++)
-        await(&copies[i], alone);
+    int64_t arrived = good ? receive(lane, legs, c, direct, alone, stream) : 0;
     if (!alone)
         gg_copy_end();
-    free(copies);
-    if (!good)
-        (void)gg_gpu_stream_sync(stream); /* nothing may still use the buffers when the next call takes this lane */
-    if (!good && arrived > 0) {
-        struct gg_gemm rest = *p;
-        rest.n -= arrived;
-        rest.b = gg_element(p, GG_B, 0, arrived);
-        rest.c = gg_element(p, GG_C, 0, arrived);
-        gg_real_gemm(&rest, caller);
-        good = outcome->recovered = true;
-    }
-    outcome->bytes_down = gg_min(arrived, c->lines) * c->pitch;
-    return good;
+    free(legs);
+    outcome->bytes_down = arrived * c->pitch;
+    if (arrived == c->lines)
+        return true;
+    (void)gg_gpu_stream_sync(stream); /* nothing may still use the buffers when the next call takes this lane */
+    if (arrived == 0)
+        return false;
+    struct gg_gemm rest = *p;
+    rest.n -= arrived;
+    rest.b = gg_element(p, GG_B, 0, arrived);
+    rest.c = gg_element(p, GG_C, 0, arrived);
+    gg_real_gemm(&rest, caller);
+    outcome->recovered = true;
+    return true;
 }

@@ -19,6 +19,7 @@
 #include "lane.h"
 #include "operand.h"
 #include "plan.h"
+#include "rates.h"
 #include "real.h"
 #include "short.h"
 #include "trace.h"
@@ -46,7 +47,7 @@ struct job {
     struct gg_lane *lane;
     struct gg_plan plan;
     char *buffer[3][2];
-    int64_t chunk_bytes;
+    int64_t slot_bytes;
     gg_event *load_event, *step_event;
     int64_t *load_left;         /* chunks of a load not yet enqueued */
     int64_t *store_base;        /* index of a step's first chunk of C */
@@ -96,11 +97,15 @@ static bool is_direct(const struct job *job, enum gg_operand x)
     return place >= GG_PEER || (place == GG_PINNED && (x != GG_C || job->p->beta == 0));
 }
 
+/* Chunks as large as a slot keep the link busiest, but the first of a rectangle leaves when it has been packed and the last is unpacked when all else
+ * has been done: so a small rectangle is cut in four. */
 static struct grid chunks_of(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
+    const int64_t size = (int64_t)gg_size(job->p->type), least = 256 << 10;
     bool second = gg_second_contiguous(job->p, x);
-    return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), (int64_t)gg_size(job->p->type),
-                   is_direct(job, x) ? INT64_MAX / 16 : job->chunk_bytes);
+    double bytes = (double)extent(rows) * (double)extent(cols) * (double)size;
+    int64_t chunk = gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 4, least) : INT64_MAX) & -8;
+    return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), size, is_direct(job, x) ? INT64_MAX / 16 : chunk);
 }
 
 static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols, int64_t i)
@@ -156,15 +161,18 @@ static bool copy_down(struct job *job, const struct sides *s, char *dst, int64_t
 /* Gives the copy threads the chunk's way between the caller's memory and the slot. */
 static void post(struct held *h, const struct sides *s, bool pack)
 {
-    struct gg_copy *copy = &h->slot->copy;
-    copy->src = pack ? s->host : h->slot->memory;
-    copy->dst = pack ? h->slot->memory : s->host;
-    copy->src_pitch = pack ? s->host_pitch : s->width;
-    copy->dst_pitch = pack ? s->width : s->host_pitch;
-    copy->width = s->width;
-    copy->lines = s->lines;
+    const int64_t piece = 256 << 10; /* 20 µs of a thread's work */
+    struct gg_slot *slot = h->slot;
+    struct gg_copy whole = {.src = pack ? s->host : slot->memory,
+                            .dst = pack ? slot->memory : s->host,
+                            .src_pitch = pack ? s->host_pitch : s->width,
+                            .dst_pitch = pack ? s->width : s->host_pitch,
+                            .width = s->width,
+                            .lines = s->lines,
+                            .past_cache = !pack,
+                            .left = &slot->left};
     h->stage = pack ? PACKING : UNPACKING;
-    gg_copy_post(copy);
+    gg_copy_post(slot->copies, gg_copy_cut(&whole, slot->copies, GG_PIECES, piece));
 }
 
 /* Marks the end of the slot's copy, just enqueued. */
@@ -342,7 +350,7 @@ static int begin_store(struct job *job)
 static int advance(struct job *job, struct held *h)
 {
     struct sides s;
-    bool copied = atomic_load_explicit(&h->slot->copy.done, memory_order_acquire), down = h->stage == COMING_DOWN;
+    bool copied = gg_copy_made(&h->slot->left), down = h->stage == COMING_DOWN;
     switch (h->stage) {
     case PACKING:
         if (!copied)
@@ -389,11 +397,18 @@ static int round_of(struct job *job)
     return r < 0 ? -1 : progress;
 }
 
-/* Polls with the caller until there is news; a millisecond without any is a long kernel, and waiting no longer needs to be quick. */
-static void idle(double since)
+/* Waits a little with the caller. Long without news: a millisecond is a long kernel, and waiting no longer needs to be quick; 20 µs with copies in
+ * other threads' hands, one of them may be queued for this processor. */
+static void idle(const struct job *job, double since)
 {
-    if (gg_now() - since > 1e-3)
+    double waited = gg_now() - since;
+    bool copying = false;
+    for (int i = 0; waited > 20e-6 && i < job->held_count && !copying; i++)
+        copying = job->held[i].stage == PACKING || job->held[i].stage == UNPACKING;
+    if (waited > 1e-3)
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    else if (copying)
+        gg_copy_yield();
     else
         gg_relax();
 }
@@ -401,15 +416,14 @@ static void idle(double since)
 /* Conducts the job to its end. On failure nothing of it is on its way any more. */
 static void conduct(struct job *job)
 {
-    bool alone = gg_copy_start() == 0;
     double news = gg_now();
     while (!job->failed && job->stores_left > 0) {
         int r = round_of(job);
         job->failed = r < 0;
-        if (r != 0 || (alone && gg_copy_help()))
+        if (r != 0 || (gg_copy_wants_help() && gg_copy_help()))
             news = gg_now();
         else
-            idle(news);
+            idle(job, news);
     }
     if (job->failed) {
         (void)(gg_gpu_stream_sync(job->lane->up) && gg_gpu_stream_sync(job->lane->down));
@@ -419,9 +433,9 @@ static void conduct(struct job *job)
     while (job->held_count > 0) {
         struct held *h = &job->held[job->held_count - 1];
         bool copying = h->stage == PACKING || h->stage == UNPACKING;
-        while (copying && !atomic_load_explicit(&h->slot->copy.done, memory_order_acquire))
+        while (copying && !gg_copy_made(&h->slot->left))
             if (!gg_copy_help())
-                gg_relax();
+                gg_copy_yield();
         if (h->stage == UNPACKING) /* these bytes are in C, and right */
             job->committed[h->chunk.index] = 1;
         release(job, h);
@@ -430,15 +444,30 @@ static void conduct(struct job *job)
 
 /* ---- long calls -------------------------------------------------------------------------------------------------------------------- */
 
+/* flop/s of the kernels that this problem gets, by select.c's model of all of it in one. */
+static double kernel_rate(const struct job *job)
+{
+    const struct gg_gemm *p = job->p;
+    struct gg_gemm q = *p;
+    q.a = q.b = q.c = NULL; /* aligned, as they will be in the arena */
+    q.lda = p->a_kmajor ? p->k : p->m, q.ldb = p->b_kmajor ? p->k : p->n, q.ldc = p->m;
+    struct gg_choice choice = gg_select(&q, &job->lane->dev->arch, gg_config()->kernel);
+    return choice.kernel && choice.seconds > 0 ? 2 * (double)p->m * (double)p->n * (double)p->k / choice.seconds : 1e12;
+}
+
 static bool prepare(struct job *job)
 {
     struct gg_lane *lane = job->lane;
     struct gg_plan *plan = &job->plan;
-    int64_t budget = gg_lane_allowance(lane), slot = gg_slot_bytes(lane);
-    bool planned = false;
+    int64_t budget = lane->arena_bytes, slot = gg_slot_bytes(lane);
     const struct gg_arch *arch = &lane->dev->arch;
-    double flops = arch->cc == 90 ? 52e12 : 10e12; 
-    struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = arch->bandwidth, .flops = flops, .sms = arch->sms};
+    const struct gg_rates *rates = gg_rates();
+    struct gg_speed speed = {.up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .sms = arch->sms};
+    bool planned = slot && gg_plan_make(plan, job->p, budget, &speed) && plan->blocks == 1;
+    if (!planned) { /* larger than any call before, or cut up: how much may it have? */
+        gg_plan_free(plan);
+        budget = gg_lane_allowance(lane);
+    }
     while (slot && !planned && gg_plan_make(plan, job->p, budget, &speed)) {
         planned = gg_lane_grow_arena(lane, plan->bytes);
         budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
@@ -457,9 +486,7 @@ static bool prepare(struct job *job)
         return false;
     job->load_event = lane->events;
     job->step_event = lane->events + plan->load_count;
-    double total = (double)gg_size(job->p->type) * (double)job->p->k * ((double)job->p->m + (double)job->p->n);
-    int64_t several = total / 64 < 1e9 ? (int64_t)(total / 64) : slot; /* for each thread, yet large */
-    job->chunk_bytes = gg_min(slot, gg_max(several, 256 << 10)) & -8;
+    job->slot_bytes = slot;
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);
@@ -506,12 +533,11 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
                       struct gg_outcome *outcome)
 {
     struct job job = {.p = p, .where = where, .lane = lane};
+    gg_copy_begin(gg_copy_start());
     bool ready = prepare(&job);
-    if (ready) {
-        gg_copy_begin();
+    if (ready)
         conduct(&job);
-        gg_copy_end();
-    }
+    gg_copy_end();
     bool on_host = where[GG_A].place < GG_PEER && where[GG_B].place < GG_PEER && where[GG_C].place < GG_PEER;
     bool started = false;
     for (int64_t i = 0; ready && i < job.store_count; i++)
