@@ -21,6 +21,7 @@
 
 #include "config.h"
 #include "kernels.h"
+#include "rates.h"
 #include "staged.h"
 #include "trace.h"
 
@@ -307,8 +308,7 @@ const char *gg_gpu_trouble(void)
 
 double gg_gpu_start_left(void)
 {
-    /* cuInit, a context and the first module: 0.25–0.6 s on the H200 machine (2026-11) */
-    const double whole = 0.6, least = 0.02;
+    const double whole = gg_rates()->start, least = 0.02;
     enum gg_gpu_state state = gg_gpu_state();
     if (state != GG_GPU_STARTING)
         return state == GG_GPU_OFF ? whole : 0;
@@ -339,6 +339,7 @@ static void *starter(void *unused)
     bool up = start(driver);
     pthread_mutex_unlock(&g.lock);
     if (up && gg_gpu_enter(g.host_device)) {
+        gg_rates_set_start(gg_now() - g.started);
         gg_staged_prepare(g.host_device);
         gg_gpu_leave();
     }

@@ -23,6 +23,7 @@ static struct {
     int threads;
     bool from_file;
     char measured[32]; /* when */
+    char gpu[64];      /* with which */
     char path[512];    /* of the file; "" : there is none */
     _Atomic unsigned observations;
     _Atomic bool saving;
@@ -103,13 +104,19 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
     atomic_store_explicit(&gg_rates()->held[p->type][gg_shape(p)][gg_work(p)], (signed char)(1 + who), memory_order_relaxed);
 }
 
+/* No factor that a mishap could lead to turns a side off for ever. */
+static float bounded(double ratio)
+{
+    const double most = 16;
+    return (float)(ratio > most ? most : ratio < 1 / most ? 1 / most : ratio);
+}
+
 void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds)
 {
     /* Quick to believe that something is fast, slow to believe that it is slow: a call is often slow for reasons of its own. */
-    const float better = 0.5f, worse = 0.1f, most = 16;
+    const float better = 0.5f, worse = 0.1f;
     _Atomic float *seen = &gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)];
-    float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = (float)(seconds / model);
-    ratio = ratio > most ? most : ratio < 1 / most ? 1 / most : ratio;
+    float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
@@ -194,7 +201,7 @@ static bool read_line(const char *line, struct gg_rates *rates)
 /* All of the file or nothing of it. */
 static void read_file(void)
 {
-    char expected[640], line[700], when[32] = "";
+    char expected[640], line[700], when[32] = "", gpu[64] = "";
     static struct gg_rates found; /* 2 KB: callers may have small stacks */
     FILE *file = g.path[0] ? fopen(g.path, "re") : NULL;
     if (!file)
@@ -202,7 +209,7 @@ static void read_file(void)
     describe(expected, sizeof expected);
     gg_rates_default(&found, g.threads);
     bool good = fgets(line, sizeof line, file) && strncmp(line, expected, strlen(expected)) == 0 && line[strlen(expected)] == '\n';
-    good = good && fgets(line, sizeof line, file) && sscanf(line, "measured %31s", when) == 1;
+    good = good && fgets(line, sizeof line, file) && sscanf(line, "measured %31s with %63[^\n]", when, gpu) == 2;
     bool ended = false;
     while (good && !ended && fgets(line, sizeof line, file)) {
         ended = strcmp(line, "end\n") == 0;
@@ -213,6 +220,7 @@ static void read_file(void)
         return;
     memcpy(&g.rates, &found, sizeof g.rates);
     strcpy(g.measured, when);
+    strcpy(g.gpu, gpu);
     g.from_file = true;
 }
 
@@ -234,7 +242,7 @@ bool gg_rates_save(void)
         return false;
     }
     describe(text, sizeof text);
-    fprintf(file, "%s\nmeasured %s\n", text, g.measured[0] ? g.measured : "never");
+    fprintf(file, "%s\nmeasured %s with %s\n", text, g.measured[0] ? g.measured : "never", g.gpu[0] ? g.gpu : "none");
 #define WRITE(name, field) fprintf(file, "%s %.6g\n", name, rates->field);
     NUMBERS(WRITE)
     for (int i = 0; i < 2 * 2 * GG_SHAPES * GG_WORKS; i++) {
@@ -252,14 +260,33 @@ bool gg_rates_save(void)
     return good;
 }
 
-void gg_rates_set_link(double up, double down, double pinned, double latency, double start)
+void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds)
+{
+    atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model), memory_order_relaxed);
+}
+
+void gg_rates_set_link(double up, double down, double pinned)
 {
     struct gg_rates *rates = gg_rates();
     rates->up = up;
     rates->down = down;
     rates->pinned = pinned;
-    rates->latency = latency;
-    rates->start = start;
+    time_t now = time(NULL);
+    struct tm day;
+    strftime(g.measured, sizeof g.measured, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &day));
+}
+
+void gg_rates_set_start(double seconds)
+{
+    gg_rates()->start = seconds;
+}
+
+bool gg_rates_know(const char *gpu)
+{
+    gg_rates();
+    bool known = g.from_file && strcmp(g.gpu, gpu) == 0;
+    snprintf(g.gpu, sizeof g.gpu, "%s", gpu);
+    return known;
 }
 
 static void load(void)

@@ -46,8 +46,15 @@ void gg_rates_hold(int who, const struct gg_gemm *p);
 /* A call of the kind that the model predicted to take `model` seconds took `seconds`. */
 void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds);
 
-/* Fresh measurements of the link replace what was known; `start` seconds to bring the GPU up. */
-void gg_rates_set_link(double up, double down, double pinned, double latency, double start);
+/* A measurement that was made with care: it replaces what was known. */
+void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds);
+
+/* Fresh measurements of the link replace what was known. */
+void gg_rates_set_link(double up, double down, double pinned);
+void gg_rates_set_start(double seconds);
+
+/* The GPU is up and is called so: do the rates come from a file that was written with it? If not they are defaults again. */
+bool gg_rates_know(const char *gpu);
 
 /* Writes the cache file: $XDG_CACHE_HOME/gpugemm/ or ~/.cache/gpugemm/, one file a combination of GPU, CPU, threads and version. Never in a
  * setuid program. */

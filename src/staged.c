@@ -23,6 +23,7 @@
 #include "real.h"
 #include "short.h"
 #include "trace.h"
+#include "tune.h"
 
 /* A rectangle of one load (of A, B or C) or of one step's C, by indices of op(A), op(B) or C in the whole problem. */
 struct chunk {
@@ -596,5 +597,9 @@ void gg_staged_prepare(struct gg_device *dev)
         return;
     gg_slot_bytes(lane);
     gg_copy_start();
+    if (!gg_rates_know(dev->name)) {
+        gg_tune_link(lane);
+        gg_rates_save();
+    }
     gg_lane_give(lane);
 }

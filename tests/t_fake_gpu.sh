@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # t_fake_gpu.sh LIB FAKE_LIBCUDA BIN — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device memory:
-# host operands, GPU operands, tiles forced by little memory, threads, fork, exit.
+# host operands, GPU operands, tiles forced by little memory, threads, fork, exit; and the file in which the
+# machine's rates are kept: written whole, read back, and of no harm whatever is in it.
 . "$(dirname "$0")/lib.sh"
 mkdir "$work/driver" && cp "$(realpath "${2:?usage: t_fake_gpu.sh LIB FAKE_LIBCUDA BIN}")" "$work/driver/libcuda.so.1"
 bin=$(realpath "$3")
@@ -25,5 +26,37 @@ on_fake values "$bin/t_values" --expect-gpu --residual 300
 on_fake threads "$bin/t_threads" --expect-gpu
 on_fake fork "$bin/t_fork" --expect-gpu
 on_fake exit "$bin/t_exit"
+
+# ---- the rates' file -----------------------------------------------------------------------------------------------------------------------
+
+cache=$work/cache
+cached() { on_fake "cache: $1" XDG_CACHE_HOME="$cache" "$bin/t_exact"; [ ! -s "$work/err" ] || fail "cache: $1: $(cat "$work/err")"; }
+whole() { [ "$(ls "$cache/gpugemm" | wc -l)" = 1 ] && [ "$(tail -1 "$cache"/gpugemm/rates-*)" = end ] || fail "cache: $1: $(ls "$cache/gpugemm") $(cat "$cache"/gpugemm/*)"; }
+cached "made"
+whole "made"
+good=$(cat "$cache"/gpugemm/rates-*) file=$(echo "$cache"/gpugemm/rates-*)
+cached "read"
+[ "$(cat "$file")" = "$good" ] || fail "cache: a file that was good has been replaced"
+damage() { # damage WHAT COMMAND…: a file that the command makes from the good one is not believed, and is replaced
+    echo "$good" | "${@:2}" > "$file"
+    cached "$1"
+    whole "$1"
+    [ "$(cat "$file")" != "$(echo "$good" | "${@:2}")" ] || fail "cache: $1: believed"
+}
+damage "empty" true
+damage "cut short" head -5
+damage "another machine's" sed '1s/libgpugemm/libother/'
+damage "another GPU's" sed '2s/with .*/with another/'
+damage "not a number" sed 's/^up .*/up nan/'
+damage "negative" sed 's/^latency .*/latency -1/'
+damage "a name too many" sed 's/^down/sideways/'
+damage "bytes" head -c 3000 /dev/urandom
+rm "$file" && mkdir "$file" && cached "a folder in its place" && rmdir "$file"
+rm -f "$file"
+for i in 1 2 3 4 5 6; do { XDG_CACHE_HOME=$cache "$bin/t_exact" --lib "$LIB" > "$work/out$i" 2>&1 || touch "$work/bad"; } & done
+wait
+[ ! -e "$work/bad" ] || fail "cache: one of six processes at a time: $(cat "$work"/out?)"
+whole "six processes at a time"
+cache=$work/out1 cached "no folder can be made"
 
 finish
