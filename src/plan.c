@@ -43,22 +43,62 @@ static void measure(struct gg_plan *plan, const struct gg_gemm *p, struct shape 
     plan->bytes = bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
-/* The largest block that fits: depth is cut first, down to a quarter of the face (its panels are read once a block, the face decides how often
- * A and B cross), then the longer side of the face. */
-static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, struct shape *s)
+/* Seconds for everything in blocks of this shape, if nothing ever waits: what crosses the link, or the GPU's work with C read and written once a
+ * block. A and B cross as often as the blocks need them again (list() keeps one piece of each from block to block). */
+static double rough_seconds(const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed)
+{
+    double size = (double)gg_size(p->type), a = (double)p->m * (double)p->k * size, b = (double)p->k * (double)p->n * size;
+    double c = (double)p->m * (double)p->n * size, blocks = (double)(s->mb * s->nb) * (double)s->kb;
+    double up = (a * (s->kb > 1 ? (double)s->nb : 1) + b * (s->nb * s->kb > 1 ? (double)s->mb : 1) + (p->beta == 0 ? 0 : c)) / speed->up;
+    double gpu = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops + 2 * c * (double)(s->kb - 1) / speed->memory;
+    double longest = up > gpu ? up : gpu, down = c / speed->down;
+    double first = (a / (double)(s->mb * s->kb) + b / (double)(s->nb * s->kb)) / speed->up;
+    return (longest > down ? longest : down) + first / 2 + 100e-6 * blocks; /* a block more is a few kernels and waits more */
+}
+
+/* The next number of pieces to try: every one up to 8, then an eighth more. */
+static int64_t more(int64_t pieces)
+{
+    return pieces + gg_max(1, pieces / 8);
+}
+
+/* Extents of a piece when `extent` is cut in so many, in whole kernel tiles if they are large. */
+static int64_t share(int64_t extent, int64_t pieces)
+{
+    int64_t each = ceil_div(extent, pieces);
+    return each > 1024 ? gg_min(round_up(each, 128), extent) : each;
+}
+
+/* All of it, or the blocks that fit and promise the shortest time: the face of C decides how often A and B cross, the depth fills what memory is left. */
+static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed, struct shape *s)
 {
     const int64_t least = 256;
     *s = (struct shape){.m = p->m, .n = p->n, .k = p->k};
-    for (measure(plan, p, s); plan->bytes > budget; measure(plan, p, s)) {
-        int64_t face = gg_max(s->m, s->n);
-        int64_t *cut = s->k > gg_max(face / 4, least) ? &s->k : s->m >= s->n ? &s->m : &s->n;
-        if (*cut <= least)
-            cut = s->m > least ? &s->m : s->n > least ? &s->n : &s->k;
-        if (*cut <= least)
-            return false;
-        int64_t pieces = ceil_div(*cut, 2);
-        *cut = round_up(pieces, 128) < *cut ? round_up(pieces, 128) : pieces;
-    }
+    measure(plan, p, s);
+    if (plan->bytes <= budget)
+        return true;
+    double best = 0;
+    struct shape found = {0};
+    for (int64_t mb = 1; mb == 1 || p->m / mb >= least; mb = more(mb))
+        for (int64_t nb = 1; nb == 1 || p->n / nb >= least; nb = more(nb)) {
+            struct shape try = {.m = share(p->m, mb), .n = share(p->n, nb), .k = p->k};
+            int64_t kb = 1;
+            for (measure(plan, p, &try); plan->bytes > budget && p->k / (kb + 1) >= least; measure(plan, p, &try)) {
+                kb = more(kb);
+                try.k = share(p->k, kb);
+            }
+            for (int deeper = 0; plan->bytes <= budget && deeper < 3; deeper++) { /* as deep as fits, or less so that the first block is there sooner */
+                double seconds = rough_seconds(p, &try, speed);
+                if (found.m == 0 || seconds < best)
+                    best = seconds, found = try;
+                try.k = share(try.k, 2);
+                measure(plan, p, &try);
+            }
+        }
+    *s = found;
+    if (found.m == 0)
+        return false;
+    measure(plan, p, s);
     return true;
 }
 
@@ -289,7 +329,7 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     static const struct mixture mixtures[] = {{0, 8}, {0, 16}, {1, 8}, {1, 16}, {2, 8}, {2, 16}, {3, 16}, {4, 8}, {4, 16}, {5, 16}, {6, 8}, {6, 16}, {7, 8}};
     struct shape s;
     *plan = (struct gg_plan){0};
-    if (!fit(plan, p, budget, &s))
+    if (!fit(plan, p, budget, speed, &s))
         return false;
     int64_t blocks = s.mb * s.nb * s.kb, each = 2 * GG_PANELS;
     if (blocks > 1 << 20)

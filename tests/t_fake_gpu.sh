@@ -50,7 +50,7 @@ damage "another GPU's" sed '2s/with .*/with another/'
 damage "not a number" sed 's/^up .*/up nan/'
 damage "negative" sed 's/^latency .*/latency -1/'
 damage "a name too many" sed 's/^down/sideways/'
-damage "bytes" head -c 3000 /dev/urandom
+damage "bytes" tr a-z '\200-\231'
 rm "$file" && mkdir "$file" && cached "a folder in its place" && rmdir "$file"
 rm -f "$file"
 for i in 1 2 3 4 5 6; do { XDG_CACHE_HOME=$cache "$bin/t_exact" --lib "$LIB" > "$work/out$i" 2>&1 || touch "$work/bad"; } & done

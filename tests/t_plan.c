@@ -123,6 +123,7 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     struct gg_plan plan;
     const struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = 4e12, .flops = 50e12 / 1000, .sms = 132};
     if (!gg_plan_make(&plan, &p, budget, &speed)) {
+        if (least_blocks) printf("no plan: %ld %ld %ld in %ld\n", (long)m, (long)n, (long)k, (long)budget);
         CHECK(least_blocks == 0);
     } else {
         CHECK(plan.bytes <= budget && plan.blocks >= least_blocks && least_blocks > 0);
