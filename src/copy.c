@@ -1,7 +1,8 @@
 /* copy.c — owns the copy threads and their queue. A thread knows nothing of GPUs: it takes a copy, makes it, counts it down. Waking one takes 20 µs and
  * more (200 when its processor sleeps deeply), as much as a copy: so one that runs out of work polls for a moment, longer during a call than after
  * it, before it sleeps. It polls politely: a thread with work may be queued on the same processor, which others may have filled with polling threads
- * of their own (OpenBLAS's do so for 0.1 s after a call), so it gives the processor away between two looks. Called by staged.c and short.c. */
+ * of their own (OpenBLAS's do so for 0.1 s after a call), so it gives the processor away between two looks. Who waits for a copy must not do that: the
+ * polling thread that then gets the processor keeps it (Linux 6.18; 0.5 ms each time). Called by staged.c and short.c. */
 #include "copy.h"
 
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -29,7 +31,7 @@ static struct {
     _Atomic int calls;   /* in progress */
     _Atomic int polling; /* threads that look for work without sleeping */
     _Atomic int sleeping;
-    int alarms;          /* threads to wake although nothing is queued yet */
+    _Atomic int waking;  /* sleeping threads that have been signalled */
     _Atomic int threads;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .tail = &g.head};
 
@@ -120,11 +122,22 @@ static void finish(struct gg_copy *copy)
     atomic_fetch_sub_explicit(copy->left, 1, memory_order_acq_rel);
 }
 
-/* Is a sleeping thread wanted? */
-static bool short_of_threads(void)
+/* Wakes sleeping threads until `wanted` are awake or on their way. Signals cost a microsecond each: none is sent for nothing. */
+static void wake(int wanted)
 {
-    return atomic_load_explicit(&g.sleeping, memory_order_relaxed) > 0 &&
-           atomic_load_explicit(&g.queued, memory_order_relaxed) > atomic_load_explicit(&g.polling, memory_order_relaxed);
+    int sleeping = atomic_load_explicit(&g.sleeping, memory_order_relaxed);
+    if (sleeping == 0)
+        return;
+    pthread_mutex_lock(&g.lock);
+    int waking = atomic_load_explicit(&g.waking, memory_order_relaxed);
+    sleeping = atomic_load_explicit(&g.sleeping, memory_order_relaxed);
+    int more = wanted - (g.threads - sleeping) - waking;
+    more = more < sleeping - waking ? more : sleeping - waking;
+    if (more > 0)
+        atomic_fetch_add_explicit(&g.waking, more, memory_order_relaxed);
+    pthread_mutex_unlock(&g.lock);
+    for (int i = 0; i < more; i++)
+        pthread_cond_signal(&g.work);
 }
 
 void gg_copy_post(struct gg_copy *copies, int count)
@@ -134,10 +147,11 @@ void gg_copy_post(struct gg_copy *copies, int count)
     pthread_mutex_lock(&g.lock);
     *g.tail = copies;
     g.tail = &copies[count - 1].next;
-    atomic_fetch_add_explicit(&g.queued, count, memory_order_relaxed);
+    int queued = atomic_fetch_add_explicit(&g.queued, count, memory_order_relaxed) + count;
     pthread_mutex_unlock(&g.lock);
-    if (short_of_threads()) /* one: it wakes the next */
-        pthread_cond_signal(&g.work);
+    int polling = atomic_load_explicit(&g.polling, memory_order_relaxed);
+    if (queued > polling)
+        wake(g.threads - atomic_load_explicit(&g.sleeping, memory_order_relaxed) + queued - polling);
 }
 
 bool gg_copy_help(void)
@@ -157,21 +171,19 @@ bool gg_copy_wants_help(void)
     return atomic_load_explicit(&g.queued, memory_order_relaxed) > atomic_load_explicit(&g.polling, memory_order_relaxed);
 }
 
-void gg_copy_yield(void)
+void gg_copy_patience(double waited)
 {
-    sched_yield();
+    /* The thread that makes the copy may be queued behind the caller: then only sleeping lets it run. */
+    if (waited > 200e-6)
+        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+    else
+        gg_relax();
 }
 
 void gg_copy_begin(int threads)
 {
     atomic_fetch_add_explicit(&g.calls, 1, memory_order_relaxed);
-    int awake = g.threads - atomic_load_explicit(&g.sleeping, memory_order_relaxed);
-    if (threads <= awake || atomic_load_explicit(&g.sleeping, memory_order_relaxed) == 0)
-        return;
-    pthread_mutex_lock(&g.lock);
-    g.alarms = threads - awake;
-    pthread_mutex_unlock(&g.lock);
-    pthread_cond_signal(&g.work);
+    wake(threads);
 }
 
 void gg_copy_end(void)
@@ -229,16 +241,13 @@ static void *copy_thread(void *unused)
         }
         if (!copy) {
             atomic_fetch_add_explicit(&g.sleeping, 1, memory_order_relaxed);
-            while (!(copy = take()) && g.alarms == 0)
+            while (!(copy = take()) && atomic_load_explicit(&g.waking, memory_order_relaxed) == 0)
                 pthread_cond_wait(&g.work, &g.lock);
             atomic_fetch_sub_explicit(&g.sleeping, 1, memory_order_relaxed);
-            bool more = g.alarms > 0 && --g.alarms > 0;
-            pthread_mutex_unlock(&g.lock);
-            if (more || short_of_threads())
-                pthread_cond_signal(&g.work);
-        } else {
-            pthread_mutex_unlock(&g.lock);
+            if (atomic_load_explicit(&g.waking, memory_order_relaxed) > 0)
+                atomic_fetch_sub_explicit(&g.waking, 1, memory_order_relaxed);
         }
+        pthread_mutex_unlock(&g.lock);
         if (copy)
             finish(copy);
     }

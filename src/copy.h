@@ -36,8 +36,8 @@ bool gg_copy_help(void);
 /* Are there copies that no thread is free to take? */
 bool gg_copy_wants_help(void);
 
-/* Lets another thread have the processor: for one that waits for copies that others are making. */
-void gg_copy_yield(void);
+/* For one that has waited for `waited` seconds for copies that others are making: a short wait. */
+void gg_copy_patience(double waited);
 
 /* Starts the threads, once; afterwards how many there are. Without any, gg_copy_help does all the work. */
 int gg_copy_start(void);

@@ -10,6 +10,7 @@
 #include "kernels.h"
 #include "operand.h"
 #include "real.h"
+#include "trace.h"
 
 /* Up to here (sgemm n = 280) the calling thread is done before another has woken up. */
 static const int64_t alone_bytes = 1 << 20;
@@ -23,7 +24,7 @@ enum { LEGS = 8 }; /* of an operand, at most */
 struct packed {
     char *host; /* the caller's */
     int64_t offset, pitch, host_pitch, width, lines, bytes;
-    int64_t leg; /* lines that travel together */
+    int64_t leg; /* lines that travel together, at most */
 };
 
 /* Some lines of an operand, on their way. */
@@ -60,11 +61,12 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
     return (int64_t)need;
 }
 
-static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line)
+/* `small`: a quarter of the usual, to have the link at work soon. */
+static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line, bool small)
 {
     leg->operand = o;
     leg->line = line;
-    leg->lines = gg_min(o->leg, o->lines - line);
+    leg->lines = gg_min(small ? gg_max(1, o->leg / 4) : o->leg, o->lines - line);
     return leg;
 }
 
@@ -91,13 +93,13 @@ static void start(struct leg *leg, const struct gg_lane *lane, bool pack, bool a
 /* Until a leg is packed or unpacked; the caller lends a hand. */
 static void await(struct leg *leg)
 {
-    for (int looks = 0; !gg_copy_made(&leg->left); looks++)
+    for (double since = 0; !gg_copy_made(&leg->left);) {
+        double now = gg_now();
         if (gg_copy_help())
-            looks = 0;
-        else if (looks < 200)
-            gg_relax();
-        else /* the thread that makes it may be queued for this processor */
-            gg_copy_yield();
+            since = 0;
+        else
+            gg_copy_patience(since > 0 ? now - since : (since = now, 0));
+    }
 }
 
 bool gg_is_short(const struct gg_gemm *p)
@@ -112,9 +114,9 @@ static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3]
     int count = 0;
     bool good = true;
     for (int x = GG_A; x < inputs; x++)
-        for (int64_t line = 0; line < packed[x].lines; line += packed[x].leg)
-            if (add_leg(&legs[count++], &packed[x], line) && !alone)
-                start(&legs[count - 1], lane, true, false);
+        for (int64_t line = 0; line < packed[x].lines; line += legs[count++].lines)
+            if (add_leg(&legs[count], &packed[x], line, x == GG_A && line == 0) && !alone)
+                start(&legs[count], lane, true, false);
     for (int i = 0; i < count; i++) {
         struct leg *leg = &legs[i];
         int64_t offset = leg->operand->offset + leg->line * leg->operand->pitch, bytes = leg->lines * leg->operand->pitch;
@@ -134,7 +136,7 @@ static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct pack
     int64_t lines = 0;
     bool good = true;
     for (int64_t line = 0; good && line < c->lines; line += c->leg) {
-        struct leg *leg = add_leg(&legs[count], c, line);
+        struct leg *leg = add_leg(&legs[count], c, line, false);
         int64_t offset = c->offset + leg->line * c->pitch;
         if (!direct)
             good = gg_gpu_copy(lane->pinned + offset, lane->arena + offset, (size_t)(leg->lines * c->pitch), stream);
@@ -163,7 +165,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     const struct packed *c = &packed[GG_C];
     const int inputs = p->beta == 0 ? 2 : 3;
     const bool alone = need <= alone_bytes, direct = p->beta == 0 && c->bytes <= direct_bytes;
-    struct leg *legs = malloc(3 * (LEGS + 1) * sizeof *legs);
+    struct leg *legs = malloc((3 * LEGS + 2) * sizeof *legs);
     gg_stream stream = lane->run[0];
     outcome->reason = GG_NO_MEMORY;
     if (!legs || !gg_lane_grow_pinned(lane, need) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, LEGS + 1)) {

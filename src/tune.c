@@ -18,16 +18,19 @@ enum { SAMPLE = 8 }; /* slots */
 /* Bytes/s of copies between the slots and the arena; 0: the GPU failed. */
 static double link_rate(struct gg_lane *lane, struct gg_slot *const slots[SAMPLE], int64_t bytes, bool up)
 {
-    gg_stream stream = up ? lane->up : lane->down;
+    gg_stream *streams = up ? lane->up : lane->down;
     double best = 0;
     for (int round = 0; round < 3; round++) {
         double start = gg_now();
         bool good = true;
         for (int i = 0; i < SAMPLE; i++) {
             char *device = lane->arena + i * bytes;
+            gg_stream stream = streams[i % GG_WAYS];
             good = good && (up ? gg_gpu_copy(device, slots[i]->memory, (size_t)bytes, stream) : gg_gpu_copy(slots[i]->memory, device, (size_t)bytes, stream));
         }
-        if (!good || !gg_gpu_stream_sync(stream))
+        for (int i = 0; i < GG_WAYS; i++)
+            good = good && gg_gpu_stream_sync(streams[i]);
+        if (!good)
             return 0;
         double rate = SAMPLE * (double)bytes / (gg_now() - start);
         best = rate > best ? rate : best;
@@ -50,7 +53,7 @@ static double copy_rate(struct gg_slot *const slots[SAMPLE], char *pageable, int
         for (int i = 0; i < SAMPLE; i++)
             while (!gg_copy_made(&slots[i]->left))
                 if (!gg_copy_help())
-                    gg_copy_yield();
+                    gg_copy_patience(gg_now() - start);
         double rate = SAMPLE * (double)bytes / (gg_now() - start);
         best = rate > best ? rate : best;
     }
