@@ -1,8 +1,10 @@
 /* no_gpu.c — stands in for gpu.c, device.c, staged.c, tune.c, plan.c, launch.c and select.c in a build without kernels (GPUGEMM_CUDA=OFF): the same
  * library, in which there never is a GPU. */
+#include <string.h>
+
+#include "gpugemm.h"
 #include "kernels.h"
 #include "staged.h"
-#include "tune.h"
 
 const struct gg_kernel gg_kernels[1] = {{.name = ""}};
 const int gg_kernel_count = 0;
@@ -64,16 +66,8 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     return false;
 }
 
-int gg_tune(struct gg_crossover **rows, bool *saved, void (*progress)(double done, const char *what, void *argument), void *argument)
+char *gpugemm_tune(void (*progress)(double done, const char *what, void *argument), void *argument)
 {
     (void)progress, (void)argument;
-    *rows = NULL;
-    *saved = false;
-    return 0;
-}
-
-struct gg_decision gg_explain(enum gg_type type, bool transa, bool transb, int64_t m, int64_t n, int64_t k, bool beta)
-{
-    (void)type, (void)transa, (void)transb, (void)m, (void)n, (void)k, (void)beta;
-    return (struct gg_decision){.path = GG_PATH_CPU, .reason = GG_NO_GPU};
+    return strdup("Nothing to tune: this build has no GPU kernels\n");
 }

@@ -72,7 +72,7 @@ static int64_t share(int64_t extent, int64_t pieces)
 /* All of it, or the blocks that fit and promise the shortest time: the face of C decides how often A and B cross, the depth fills what memory is left. */
 static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed, struct shape *s)
 {
-    const int64_t least = 256;
+    const int64_t least = 128;
     *s = (struct shape){.m = p->m, .n = p->n, .k = p->k};
     measure(plan, p, s);
     if (plan->bytes <= budget)

@@ -3,6 +3,7 @@
 #include "rates.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -242,6 +243,7 @@ bool gg_rates_save(void)
         return false;
     }
     describe(text, sizeof text);
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), theirs = uselocale(plain); /* a program's decimal comma stays out of the file */
     fprintf(file, "%s\nmeasured %s with %s\n", text, g.measured[0] ? g.measured : "never", g.gpu[0] ? g.gpu : "none");
 #define WRITE(name, field) fprintf(file, "%s %.6g\n", name, rates->field);
     NUMBERS(WRITE)
@@ -252,6 +254,9 @@ bool gg_rates_save(void)
             fprintf(file, "seen %d %d %d %d %.3f\n", who, type, shape, work, (double)value);
     }
     fprintf(file, "end\n");
+    uselocale(theirs);
+    if (plain)
+        freelocale(plain);
     bool good = !ferror(file) & (fclose(file) == 0);
     good = good && rename(temporary, g.path) == 0; /* a reader sees the old file or the new one, whole */
     if (!good)
@@ -296,7 +301,11 @@ static void load(void)
     g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
     gg_rates_default(&g.rates, g.threads);
     find_path(false);
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), theirs = uselocale(plain);
     read_file();
+    uselocale(theirs);
+    if (plain)
+        freelocale(plain);
     errno = saved;
 }
 

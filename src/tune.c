@@ -1,5 +1,5 @@
 /* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the CPU BLAS and the staged path over sizes and shapes. What it finds goes
- * to rates.c. Called by staged.c and, through info.c, by the command. */
+ * to rates.c. Called by staged.c and by the command. */
 #include "tune.h"
 
 #include <stdio.h>
@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "copy.h"
+#include "dispatch.h"
+#include "gpugemm.h"
 #include "real.h"
 #include "staged.h"
 #include "trace.h"
@@ -114,85 +116,92 @@ static double time_call(const struct gg_gemm *p, bool cpu, double most)
     return best;
 }
 
-/* The work list: squares, then products in which one dimension is far smaller than the others. */
-static int list(struct gg_crossover *rows)
+/* A kind of call, and what it took: seconds, 0 where it was not tried. */
+struct row {
+    enum gg_type type;
+    int64_t m, n, k;
+    double cpu, gpu;
+};
+
+/* Squares, then products in which one dimension is far smaller than the others. */
+static const int64_t shapes[][3] = {
+    {64, 64, 64},       {96, 96, 96},       {128, 128, 128},    {192, 192, 192},    {256, 256, 256},    {384, 384, 384},    {512, 512, 512},
+    {768, 768, 768},    {1024, 1024, 1024}, {1536, 1536, 1536}, {2048, 2048, 2048}, {3072, 3072, 3072}, {4096, 4096, 4096}, {16, 1024, 1024},
+    {1024, 16, 1024},   {1024, 1024, 16},   {64, 2048, 2048},   {2048, 64, 2048},   {2048, 2048, 64},   {64, 8192, 8192},   {8192, 64, 8192},
+    {8192, 8192, 64},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes, ROWS = 2 * SHAPES };
+
+static struct gg_gemm problem(const struct row *row, void *a, void *b, void *c)
 {
-    static const int64_t squares[] = {64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096};
-    static const int64_t elongated[][3] = {{16, 1024, 1024}, {1024, 16, 1024}, {1024, 1024, 16}, {64, 2048, 2048}, {2048, 64, 2048},
-                                           {2048, 2048, 64}, {64, 8192, 8192}, {8192, 64, 8192}, {8192, 8192, 64}};
-    int count = 0;
-    for (int type = GG_S; type <= GG_D; type++) {
-        for (size_t i = 0; i < sizeof squares / sizeof *squares; i++)
-            rows[count++].p = (struct gg_gemm){.type = (enum gg_type)type, .m = squares[i], .n = squares[i], .k = squares[i]};
-        for (size_t i = 0; i < sizeof elongated / sizeof *elongated; i++)
-            rows[count++].p = (struct gg_gemm){.type = (enum gg_type)type, .m = elongated[i][0], .n = elongated[i][1], .k = elongated[i][2]};
-    }
-    return count;
+    return (struct gg_gemm){.type = row->type, .b_kmajor = true, .m = row->m, .n = row->n, .k = row->k, .a = a, .b = b, .c = c,
+                            .lda = row->m, .ldb = row->k, .ldc = row->m, .alpha = 1};
 }
 
-static void fill(struct gg_gemm *p, void *a, void *b, void *c)
+static void measure(struct row *row, void *a, void *b, void *c)
 {
-    p->b_kmajor = true;
-    p->lda = p->ldc = p->m;
-    p->ldb = p->k;
-    p->alpha = 1;
-    p->a = a, p->b = b, p->c = c;
-}
-
-int gg_tune(struct gg_crossover **rows, bool *saved, void (*progress)(double done, const char *what, void *argument), void *argument)
-{
-    enum { MOST = 64 };
-    const size_t operand = (size_t)8192 * 8192 * sizeof(double);
-    *saved = false;
-    *rows = calloc(MOST, sizeof **rows);
-    char *a = malloc(operand), *b = malloc(operand), *c = malloc(operand);
-    int count = *rows && a && b && c && gg_gpu_wait() ? list(*rows) : 0;
-    for (size_t i = 0; count && i < operand / sizeof(double); i++) { /* numbers of every type, none of them special */
-        ((float *)a)[2 * i] = ((float *)a)[2 * i + 1] = (float)(i % 1009) / 1009 + 1;
-        ((float *)b)[2 * i] = ((float *)b)[2 * i + 1] = (float)(i % 997) / 997 + 1;
-    }
-    if (count)
-        memset(c, 0, operand);
-    for (int i = 0; i < count; i++) {
-        struct gg_crossover *row = &(*rows)[i];
-        const struct gg_gemm *p = &row->p;
-        char what[80];
-        snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld", p->type == GG_S ? 's' : 'd', (long long)p->m, (long long)p->n, (long long)p->k);
-        if (progress)
-            progress((double)i / count, what, argument);
-        fill(&row->p, a, b, c);
-        struct gg_facts facts = gg_host_facts();
-        facts.mode = GG_MODE_GPU;
-        struct gg_decision models = gg_dispatch(p, &facts);
-        row->gpu = time_call(p, false, 0.1);
-        if (models.seconds_cpu < 2)
-            row->cpu = time_call(p, true, 0.2);
-        if (row->cpu > 0)
-            gg_rates_learn(GG_ON_CPU, p, models.model_cpu, row->cpu);
-        if (row->gpu > 0)
-            gg_rates_learn(GG_ON_GPU, p, models.model_gpu, row->gpu);
-    }
-    if (count)
-        *saved = gg_rates_save();
-    for (int i = 0; i < count; i++) {
-        const struct gg_gemm *p = &(*rows)[i].p;
-        (*rows)[i].decision = gg_explain(p->type, false, false, p->m, p->n, p->k, false);
-        (*rows)[i].p.a = (*rows)[i].p.b = (*rows)[i].p.c = NULL;
-    }
-    if (progress && count)
-        progress(1, "done", argument);
-    free(a), free(b), free(c);
-    if (!count) {
-        free(*rows);
-        *rows = NULL;
-    }
-    return count;
-}
-
-struct gg_decision gg_explain(enum gg_type type, bool transa, bool transb, int64_t m, int64_t n, int64_t k, bool beta)
-{
-    struct gg_gemm p = {.type = type, .a_kmajor = transa, .b_kmajor = !transb, .m = m, .n = n, .k = k, .alpha = 1, .beta = beta,
-                        .lda = transa ? k : m, .ldb = transb ? n : k, .ldc = m};
+    const double too_long = 2; /* seconds for the CPU: then nobody doubts who is faster */
+    struct gg_gemm p = problem(row, a, b, c);
     struct gg_facts facts = gg_host_facts();
-    return gg_dispatch(&p, &facts);
+    facts.mode = GG_MODE_GPU;
+    struct gg_decision d = gg_dispatch(&p, &facts);
+    row->gpu = time_call(&p, false, 0.1);
+    row->cpu = d.seconds_cpu < too_long ? time_call(&p, true, 0.2) : 0;
+    if (row->gpu > 0)
+        gg_rates_learn(GG_ON_GPU, &p, d.model_gpu, row->gpu);
+    if (row->cpu > 0)
+        gg_rates_learn(GG_ON_CPU, &p, d.model_cpu, row->cpu);
+}
+
+static void print(FILE *out, const struct row *row)
+{
+    struct gg_gemm p = problem(row, NULL, NULL, NULL);
+    struct gg_facts facts = gg_host_facts();
+    struct gg_decision d = gg_dispatch(&p, &facts);
+    char size[48], cpu[24] = "-", gpu[24] = "-";
+    snprintf(size, sizeof size, "%lld x %lld x %lld", (long long)row->m, (long long)row->n, (long long)row->k);
+    if (row->cpu > 0)
+        snprintf(cpu, sizeof cpu, "%.1f", 1e6 * row->cpu);
+    if (row->gpu > 0)
+        snprintf(gpu, sizeof gpu, "%.1f", 1e6 * row->gpu);
+    fprintf(out, "%cgemm  %-20s %12s %12s   %s\n", row->type == GG_S ? 's' : 'd', size, cpu, gpu, d.path == GG_PATH_CPU ? "CPU" : "GPU");
+}
+
+char *gpugemm_tune(void (*progress)(double done, const char *what, void *argument), void *argument)
+{
+    const size_t operand = (size_t)8192 * 8192 * sizeof(double);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    float *a = malloc(operand), *b = malloc(operand), *c = malloc(operand);
+    bool able = a && b && c && gg_gpu_wait();
+    for (size_t i = 0; able && i < operand / sizeof *a; i++) { /* unremarkable numbers of either type */
+        a[i] = (float)(i / 2 % 1009) / 1009 + 1;
+        b[i] = (float)(i / 2 % 997) / 997 + 1;
+        c[i] = 0;
+    }
+    struct row rows[ROWS];
+    for (int i = 0; able && out && i < ROWS; i++) {
+        const int64_t *shape = shapes[i % SHAPES];
+        rows[i] = (struct row){i < SHAPES ? GG_S : GG_D, shape[0], shape[1], shape[2], 0, 0};
+        char what[64];
+        snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld", i < SHAPES ? 's' : 'd', (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+        if (progress)
+            progress((double)i / ROWS, what, argument);
+        measure(&rows[i], a, b, c);
+    }
+    if (out && able) {
+        fprintf(out, "Microseconds a call, best of a few; who serves such a call from now on\n\n%-5s  %-20s %12s %12s   %s\n", "", "m x n x k", "CPU", "GPU",
+                "served by");
+        for (int i = 0; i < ROWS; i++)
+            print(out, &rows[i]);
+        bool saved = gg_rates_save();
+        fprintf(out, "\n%s %s\n", saved ? "Kept for this machine in" : "Not kept:", saved ? gg_rates_file() : "no folder for it can be written");
+        if (progress)
+            progress(1, "", argument);
+    } else if (out) {
+        fprintf(out, "Nothing to tune: %s\n", a && b && c ? gg_gpu_trouble() : "no memory");
+    }
+    free(a), free(b), free(c);
+    return out && fclose(out) == 0 ? text : NULL;
 }

@@ -110,6 +110,42 @@ int main(void)
     }
     CHECK(gpu);
 
+    /* What like calls took counts for more than the model; two sides that are as fast do not take turns; a side nobody has been to is tried. */
+    p = square(1024);
+    p.beta = 0;
+    struct gg_decision before = gg_dispatch(&p, &ready);
+    CHECK(before.path == GG_PATH_STAGED);
+    _Atomic float *seen_gpu = &rates.seen[GG_ON_GPU][p.type][gg_shape(&p)][gg_work(&p)], *seen_cpu = &rates.seen[GG_ON_CPU][p.type][gg_shape(&p)][gg_work(&p)];
+    float even = (float)(before.model_cpu / before.model_gpu);
+    *seen_gpu = even * 1.2f;
+    *seen_cpu = 1;
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    *seen_gpu = even * 1.05f;
+    rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_GPU;
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_STAGED);
+    rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_CPU;
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    *seen_gpu = 0;
+    *seen_cpu = (float)(before.model_gpu / before.model_cpu) / 2; /* the CPU is known to be twice as fast as the GPU is thought to be */
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    ready.may_try = true;
+    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL && gg_dispatch(&p, &ready).path == GG_PATH_STAGED);
+    *seen_gpu = -1; /* its first call was no measure */
+    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
+    *seen_gpu = 1;
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    *seen_gpu = 0;
+    *seen_cpu = *seen_cpu / 4; /* eight times: not worth a try */
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU && gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
+    ready.may_try = false;
+
+    /* The GPU is started when calls have lost half of what that takes. */
+    struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);
+    p = square(2048);
+    CHECK(!gg_dispatch(&p, &off).start && gg_dispatch(&p, &off).reason == GG_NOT_YET);
+    off.lost = 0.3;
+    CHECK(gg_dispatch(&p, &off).start && !gg_dispatch(&p, &off).wait && gg_dispatch(&p, &off).reason == GG_STARTING);
+
     /* Absurd sizes get an answer too. */
     p = square(INT64_MAX / 2);
     gg_dispatch(&p, &ready);

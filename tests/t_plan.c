@@ -160,7 +160,7 @@ int main(void)
         try(1, 1, 1, layout & 1, layout & 2, 0, lots, 1);
         try(300, 257, 100, layout & 1, layout & 2, 0.5, lots, 1);
         try(530, 700, 40, layout & 1, layout & 2, 0, 3 * mb, 2);
-        try(600, 530, 700, layout & 1, layout & 2, -1, 6 * mb, 8);
+        try(600, 530, 700, layout & 1, layout & 2, -1, 4 * mb, 8);
         try(800, 64, 900, layout & 1, layout & 2, 1, 4 * mb, 3);
     }
     try(64, 64, 100000, false, false, 0.5, 8 * mb, 8);

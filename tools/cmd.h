@@ -13,6 +13,7 @@ int cmd_run(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 
 /* Path of libgpugemm.so.0: beside the command (a build folder) or in the library folder of the prefix it is installed in. Ends the process with one

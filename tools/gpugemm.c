@@ -20,7 +20,7 @@ const char *argp_program_version = "gpugemm " TEXT(GPUGEMM_VERSION_MAJOR) "." TE
 static const struct {
     const char *name;
     int (*body)(int argc, char **argv);
-} commands[] = {{"run", cmd_run}, {"info", cmd_info}, {"check", cmd_check}, {"bench", cmd_bench}, {"explain", cmd_explain}};
+} commands[] = {{"run", cmd_run}, {"info", cmd_info}, {"check", cmd_check}, {"bench", cmd_bench}, {"tune", cmd_tune}, {"explain", cmd_explain}};
 
 /* ---- what the subcommands share -------------------------------------------------------------------------------------------------------- */
 
