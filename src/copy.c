@@ -191,6 +191,11 @@ void gg_copy_end(void)
     atomic_fetch_sub_explicit(&g.calls, 1, memory_order_relaxed);
 }
 
+int gg_copy_calls(void)
+{
+    return atomic_load_explicit(&g.calls, memory_order_relaxed);
+}
+
 /* ---- the threads --------------------------------------------------------------------------------------------------------------------------- */
 
 static void poll_for_work(void)

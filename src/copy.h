@@ -45,5 +45,6 @@ int gg_copy_start(void);
 /* A call begins that will have work for so many threads, and ends: between the two, threads without work poll for longer before they sleep. */
 void gg_copy_begin(int threads);
 void gg_copy_end(void);
+int gg_copy_calls(void); /* how many are between the two */
 
 #endif

@@ -1,11 +1,13 @@
-/* lane.c — owns lanes and slots: who has them, and how much page-locked and GPU memory they may take. What is made is kept for the next call and
- * never given back to the driver but for an arena that must grow. Called by staged.c. */
+/* lane.c — owns lanes and slots: who has them, and how much page-locked and GPU memory they may take. What is made is kept for the next call; arenas
+ * go back to the driver when no call has come for a while. Called by staged.c. */
 #include "lane.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "config.h"
+#include "trace.h"
 
 enum { LANES = 16 };
 
@@ -22,6 +24,8 @@ static struct {
     int64_t slot_bytes;
     bool sought; /* page-locked memory for the slots */
     struct gg_device *slots_of; /* in whose context it is */
+    double given_at;
+    bool watched; /* watch() runs */
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------------------------------- */
@@ -94,11 +98,62 @@ struct gg_lane *gg_lane_take(struct gg_device *dev)
     return lane;
 }
 
+/* An arena is worth giving back, and this long after the last call it is. */
+static const int64_t worth_giving = 16 << 20;
+static const double idle_seconds = 5;
+
+static void free_arena(struct gg_lane *lane)
+{
+    if (!gg_gpu_enter(lane->dev))
+        return;
+    gg_gpu_free(lane->arena);
+    lane->arena = NULL;
+    gg_gpu_leave();
+    pthread_mutex_lock(&g.lock);
+    g.arena_bytes -= lane->arena_bytes;
+    lane->arena_bytes = 0;
+    pthread_mutex_unlock(&g.lock);
+}
+
+/* A thread while there are arenas worth giving back: sleeps until no call has come for a while, gives them back and ends. */
+static void *watch(void *unused)
+{
+    (void)unused;
+    struct gg_lane *idle[LANES];
+    int count = 0;
+    while (count == 0) {
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        pthread_mutex_lock(&g.lock);
+        if (g.lanes_taken == 0 && gg_now() - g.given_at > idle_seconds) {
+            for (int i = 0; i < g.lane_count; i++) {
+                idle[count] = g.lanes[i];
+                idle[count++]->taken = true;
+            }
+            g.lanes_taken = count;
+        }
+        pthread_mutex_unlock(&g.lock);
+    }
+    for (int i = 0; i < count; i++)
+        if (idle[i]->arena_bytes > worth_giving && !gg_gpu_is_gone(idle[i]->dev))
+            free_arena(idle[i]);
+    pthread_mutex_lock(&g.lock);
+    for (int i = 0; i < count; i++)
+        idle[i]->taken = false;
+    g.lanes_taken = 0;
+    g.watched = false;
+    pthread_cond_broadcast(&g.given);
+    pthread_mutex_unlock(&g.lock);
+    return NULL;
+}
+
 void gg_lane_give(struct gg_lane *lane)
 {
     pthread_mutex_lock(&g.lock);
     lane->taken = false;
     g.lanes_taken--;
+    g.given_at = gg_now();
+    if (lane->arena_bytes > worth_giving && !g.watched)
+        g.watched = gg_thread_start(watch, NULL);
     pthread_cond_broadcast(&g.given); /* to all: who is woken may be waiting for a lane of another device */
     pthread_mutex_unlock(&g.lock);
 }

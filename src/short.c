@@ -15,6 +15,9 @@
 /* Up to here (sgemm n = 280) the calling thread is done before another has woken up. */
 static const int64_t alone_bytes = 1 << 20;
 
+/* With so many calls in progress the threads have enough to do without each other's pieces. */
+enum { CROWD = 3 };
+
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11). */
 static const int64_t direct_bytes = 2 << 20;
 
@@ -164,7 +167,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     int64_t need = pack_plan(p, packed), size = (int64_t)gg_size(p->type);
     const struct packed *c = &packed[GG_C];
     const int inputs = p->beta == 0 ? 2 : 3;
-    const bool alone = need <= alone_bytes, direct = p->beta == 0 && c->bytes <= direct_bytes;
+    const bool alone = need <= alone_bytes || gg_copy_calls() >= CROWD, direct = p->beta == 0 && c->bytes <= direct_bytes;
     struct leg *legs = malloc((3 * LEGS + 2) * sizeof *legs);
     gg_stream stream = lane->run[0];
     outcome->reason = GG_NO_MEMORY;
@@ -173,8 +176,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
         return false;
     }
     outcome->reason = GG_GPU_ERROR;
-    if (!alone)
-        gg_copy_begin(gg_copy_start());
+    gg_copy_begin(alone ? 0 : gg_copy_start());
     bool good = send(lane, legs, packed, inputs, alone, stream, outcome);
     struct gg_gemm q = *p;
     q.a = lane->arena + packed[GG_A].offset;
@@ -187,8 +189,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     outcome->kernel = choice.kernel;
     good = good && choice.kernel && gg_launch(lane->dev, &choice, &q, stream);
     int64_t arrived = good ? receive(lane, legs, c, direct, alone, stream) : 0;
-    if (!alone)
-        gg_copy_end();
+    gg_copy_end();
     free(legs);
     outcome->bytes_down = arrived * c->pitch;
     if (arrived == c->lines)

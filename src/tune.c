@@ -71,7 +71,7 @@ static double both(double link, double copy)
 
 void gg_tune_link(struct gg_lane *lane)
 {
-    const int64_t bytes = gg_slot_bytes();
+    const int64_t bytes = gg_slot_bytes(lane);
     struct gg_slot *slots[SAMPLE];
     int held = 0;
     char *pageable = bytes ? malloc((size_t)(SAMPLE * bytes)) : NULL;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # t_fake_gpu.sh LIB FAKE_LIBCUDA BIN — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device memory:
-# host operands, GPU operands, tiles forced by little memory, threads, fork, exit; and the file in which the
+# host operands, GPU operands, tiles forced by little memory, threads, fork, exit, memory given back; and the file in which the
 # machine's rates are kept: written whole, read back, and of no harm whatever is in it.
 . "$(dirname "$0")/lib.sh"
 mkdir "$work/driver" && cp "$(realpath "${2:?usage: t_fake_gpu.sh LIB FAKE_LIBCUDA BIN}")" "$work/driver/libcuda.so.1"
@@ -26,6 +26,7 @@ on_fake values "$bin/t_values" --expect-gpu --residual 300
 on_fake threads "$bin/t_threads" --expect-gpu
 on_fake fork "$bin/t_fork" --expect-gpu
 on_fake exit "$bin/t_exit"
+on_fake idle "$bin/t_idle" --expect-gpu
 
 # ---- the rates' file -----------------------------------------------------------------------------------------------------------------------
 
