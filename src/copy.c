@@ -37,8 +37,9 @@ static struct {
 
 /* ---- copying ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* memcpy past the caches: dst is not read into them first, which halves what unpacking costs (8 threads: 86 GB/s with memcpy, 164 so; H200's host,
- * 2026-11). Where there are no such stores, memcpy. */
+/* memcpy past the caches. Unpacking, dst is not read into them first (8 threads: 86 GB/s with memcpy, 164 so; H200's host, 2026-11); packing, the GPU
+ * finds the bytes in memory and not in the caches of eight processors, from which they come at half the link's rate. Where there are no such stores,
+ * memcpy. */
 static void copy_past_cache(char *dst, const char *src, size_t bytes)
 {
 #if defined(__SSE2__)
@@ -69,13 +70,13 @@ void gg_copy_run(const struct gg_copy *copy)
         lines = 1;
     }
     for (int64_t i = 0; i < lines; i++) {
-        if (copy->past_cache)
-            copy_past_cache(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
-        else
+        if (copy->small)
             memcpy(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
+        else
+            copy_past_cache(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
     }
 #if defined(__SSE2__)
-    if (copy->past_cache)
+    if (!copy->small)
         _mm_sfence(); /* such stores are not ordered by the release that follows */
 #endif
 }

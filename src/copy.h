@@ -11,7 +11,7 @@ struct gg_copy {
     char *dst;
     const char *src;
     int64_t dst_pitch, src_pitch, width, lines;
-    bool past_cache;   /* nobody will read dst soon: write it past the caches */
+    bool small;        /* through the caches: the reader comes soon, and from this processor */
     _Atomic int *left; /* copies still to be made of those that belong together; decreased with release order */
     struct gg_copy *next;
 };

@@ -36,17 +36,13 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     if (!lane)
         return NULL;
     lane->dev = dev;
-    bool good = true;
-    for (int i = 0; good && i < GG_WAYS; i++)
-        good = (lane->up[i] = gg_gpu_stream_create()) && (lane->down[i] = gg_gpu_stream_create());
+    bool good = (lane->up = gg_gpu_stream_create()) && (lane->down = gg_gpu_stream_create());
     for (int i = 0; good && i < GG_RUN_STREAMS; i++)
         good = (lane->run[i] = gg_gpu_stream_create());
     if (good)
         return lane;
-    for (int i = 0; i < GG_WAYS; i++) { /* the GPU is full or failing, and the next call will try again */
-        gg_gpu_stream_destroy(lane->up[i]);
-        gg_gpu_stream_destroy(lane->down[i]);
-    }
+    gg_gpu_stream_destroy(lane->up); /* the GPU is full or failing, and the next call will try again */
+    gg_gpu_stream_destroy(lane->down);
     for (int i = 0; i < GG_RUN_STREAMS; i++)
         gg_gpu_stream_destroy(lane->run[i]);
     free(lane);
@@ -177,7 +173,7 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
     gg_gpu_free(lane->arena);
     lane->arena = gg_gpu_alloc((size_t)bytes);
     /* Lines are longer than what is copied into them, and kernels read them in whole vectors: so their ends get a value, once. */
-    if (lane->arena && !(gg_gpu_clear(lane->arena, (size_t)bytes, lane->up[0]) && gg_gpu_stream_sync(lane->up[0]))) {
+    if (lane->arena && !(gg_gpu_clear(lane->arena, (size_t)bytes, lane->up) && gg_gpu_stream_sync(lane->up))) {
         gg_gpu_free(lane->arena);
         lane->arena = NULL;
     }

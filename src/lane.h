@@ -7,9 +7,6 @@
 
 enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8 };
 
-/* Streams for copies each way: a copy engine takes 2 µs from the end of a copy to the next of the same stream, in which another one can work. */
-enum { GG_WAYS = 2 };
-
 /* Up to so many bytes (sgemm n = 1024) a call is packed into the lane's own page-locked buffer; a larger one is cut up and pipelined. */
 enum { GG_SHORT_BYTES = 13 << 20 };
 
@@ -24,7 +21,7 @@ struct gg_slot {
 struct gg_lane {
     struct gg_device *dev;
     bool taken;
-    gg_stream up[GG_WAYS], down[GG_WAYS], run[GG_RUN_STREAMS];
+    gg_stream up, down, run[GG_RUN_STREAMS];
     gg_event slot_events[GG_SLOTS]; /* made when the lane first holds that slot */
     gg_event *events;               /* for the loads and steps of a job */
     int event_count;

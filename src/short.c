@@ -84,6 +84,7 @@ static void start(struct leg *leg, const struct gg_lane *lane, bool pack, bool a
                             .src_pitch = pack ? o->host_pitch : o->pitch,
                             .width = o->width,
                             .lines = leg->lines,
+                            .small = !pack,
                             .left = &leg->left};
     if (alone) {
         gg_copy_run(&whole);

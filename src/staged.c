@@ -38,16 +38,8 @@ enum stage { PACKING, GOING_UP, COMING_DOWN, UNPACKING };
 struct held {
     struct gg_slot *slot;
     enum stage stage;
-    int way;      /* the stream of its copy */
-    int64_t turn; /* of its copy among those of that stream */
+    int64_t turn; /* of its copy among those of its direction */
     struct chunk chunk;
-};
-
-/* What a stream for copies has been given and has done: it ends copies in the order in which they were enqueued. */
-struct way {
-    gg_stream stream;
-    int64_t enqueued, arrived;
-    gg_event last; /* after the last copy */
 };
 
 struct job {
@@ -69,9 +61,7 @@ struct job {
     int waited[GG_RUN_STREAMS]; /* loads that a stream has been told to wait for */
     struct held held[GG_SLOTS];
     int held_count;
-    struct way ways[2][GG_WAYS]; /* up, down */
-    int next_way[2];
-    int64_t in_flight; /* chunks on their way up */
+    int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
     bool failed;
     const struct gg_kernel *kernel;
     int64_t bytes_up, bytes_down;
@@ -159,23 +149,14 @@ static struct sides sides_of(const struct job *job, const struct chunk *c)
                           .lines = second ? rows : cols};
 }
 
-/* On the stream whose turn it is, which is returned; NULL: the GPU failed. */
-static struct way *copy_up(struct job *job, const struct sides *s, const char *src, int64_t src_pitch)
+static bool copy_up(struct job *job, const struct sides *s, const char *src, int64_t src_pitch)
 {
-    struct way *way = &job->ways[0][job->next_way[0]++ % GG_WAYS];
-    return gg_gpu_copy_2d(s->device, (size_t)s->device_pitch, src, (size_t)src_pitch, (size_t)s->width, (size_t)s->lines, way->stream) ? way : NULL;
+    return gg_gpu_copy_2d(s->device, (size_t)s->device_pitch, src, (size_t)src_pitch, (size_t)s->width, (size_t)s->lines, job->lane->up);
 }
 
-static struct way *copy_down(struct job *job, const struct sides *s, char *dst, int64_t dst_pitch)
+static bool copy_down(struct job *job, const struct sides *s, char *dst, int64_t dst_pitch)
 {
-    struct way *way = &job->ways[1][job->next_way[1]++ % GG_WAYS];
-    return gg_gpu_copy_2d(dst, (size_t)dst_pitch, s->device, (size_t)s->device_pitch, (size_t)s->width, (size_t)s->lines, way->stream) ? way : NULL;
-}
-
-/* From the caller's page-locked memory, or another GPU's, without a slot: on the first stream, whose end loaded() marks. */
-static bool copy_direct(struct job *job, const struct sides *s)
-{
-    return gg_gpu_copy_2d(s->device, (size_t)s->device_pitch, s->host, (size_t)s->host_pitch, (size_t)s->width, (size_t)s->lines, job->lane->up[0]);
+    return gg_gpu_copy_2d(dst, (size_t)dst_pitch, s->device, (size_t)s->device_pitch, (size_t)s->width, (size_t)s->lines, job->lane->down);
 }
 
 /* Gives the copy threads the chunk's way between the caller's memory and the slot. */
@@ -189,23 +170,17 @@ static void post(struct held *h, const struct sides *s, bool pack)
                             .dst_pitch = pack ? s->width : s->host_pitch,
                             .width = s->width,
                             .lines = s->lines,
-                            .past_cache = !pack,
                             .left = &slot->left};
     h->stage = pack ? PACKING : UNPACKING;
     gg_copy_post(slot->copies, gg_copy_cut(&whole, slot->copies, GG_PIECES, piece));
 }
 
-/* Marks the end of the slot's copy, just enqueued on `way`. */
-static bool on_the_way(struct job *job, struct held *h, enum stage stage, struct way *way)
+/* Marks the end of the slot's copy, just enqueued. */
+static bool on_the_way(struct job *job, struct held *h, enum stage stage)
 {
-    if (!way)
-        return false;
     h->stage = stage;
-    h->way = (int)(way - job->ways[stage == COMING_DOWN]);
-    h->turn = way->enqueued++;
-    way->last = h->slot->event;
-    job->in_flight += stage == GOING_UP;
-    return gg_gpu_event_record(h->slot->event, way->stream);
+    h->turn = job->enqueued[stage == COMING_DOWN]++;
+    return gg_gpu_event_record(h->slot->event, stage == COMING_DOWN ? job->lane->down : job->lane->up);
 }
 
 static struct held *hold(struct job *job, const struct chunk *c)
@@ -290,13 +265,7 @@ static bool loaded(struct job *job, const struct chunk *c)
     job->bytes_up += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
     if (--job->load_left[c->load] > 0)
         return true;
-    struct way *first = &job->ways[0][0];
-    for (int i = 1; i < GG_WAYS; i++) { /* chunks of it may have taken any way */
-        struct way *other = &job->ways[0][i];
-        if (other->last && other->arrived < other->enqueued && !gg_gpu_stream_wait(first->stream, other->last))
-            return false;
-    }
-    return gg_gpu_event_record(job->load_event[c->load], first->stream) && launch_ready(job);
+    return gg_gpu_event_record(job->load_event[c->load], job->lane->up) && launch_ready(job);
 }
 
 /* One more chunk of C has arrived. */
@@ -331,9 +300,8 @@ static int begin_load(struct job *job)
     if (job->load_chunk == 0 && load->after_block >= 0) { /* the steps that read the buffer's former contents come first */
         int end = job->plan.block_end[load->after_block];
         for (int i = load->after_block ? job->plan.block_end[load->after_block - 1] : 0; i < end; i++)
-            for (int w = 0; w < GG_WAYS; w++)
-                if (!gg_gpu_stream_wait(job->ways[0][w].stream, job->step_event[i]))
-                    return -1;
+            if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i]))
+                return -1;
     }
     if (++job->load_chunk == chunks_of(job, load->operand, load->rows, load->cols).count) {
         job->load++;
@@ -341,7 +309,7 @@ static int begin_load(struct job *job)
     }
     struct sides s = sides_of(job, &c);
     if (direct)
-        return copy_direct(job, &s) && loaded(job, &c) ? 1 : -1;
+        return copy_up(job, &s, s.host, s.host_pitch) && loaded(job, &c) ? 1 : -1;
     post(h, &s, true);
     return 1;
 }
@@ -373,35 +341,33 @@ static int begin_store(struct job *job)
     }
     struct sides s = sides_of(job, &c);
     bool direct = is_direct(job, GG_C);
-    struct way *way = copy_down(job, &s, direct ? s.host : h->slot->memory, direct ? s.host_pitch : s.width);
-    return on_the_way(job, h, COMING_DOWN, way) ? 1 : -1;
+    return copy_down(job, &s, direct ? s.host : h->slot->memory, direct ? s.host_pitch : s.width) && on_the_way(job, h, COMING_DOWN)
+               ? 1
+               : -1;
 }
 
 /* Moves what is in a slot to its next stage, if it is ready. */
 static int advance(struct job *job, struct held *h)
 {
     struct sides s;
-    struct way *way;
     bool copied = gg_copy_made(&h->slot->left), down = h->stage == COMING_DOWN;
     switch (h->stage) {
     case PACKING:
         if (!copied)
             return 0;
         s = sides_of(job, &h->chunk);
-        return on_the_way(job, h, GOING_UP, copy_up(job, &s, h->slot->memory, s.width)) && loaded(job, &h->chunk) ? 1 : -1;
+        return copy_up(job, &s, h->slot->memory, s.width) && on_the_way(job, h, GOING_UP) && loaded(job, &h->chunk) ? 1 : -1;
     case UNPACKING:
         if (!copied)
             return 0;
         break;
     default:
-        way = &job->ways[down][h->way];
-        if (h->turn != way->arrived)
+        if (h->turn != job->arrived[down])
             return 0;
         int done = gg_gpu_event_done(h->slot->event);
         if (done <= 0)
             return done;
-        way->arrived++;
-        job->in_flight -= !down;
+        job->arrived[down]++;
         if (down && !is_direct(job, GG_C)) {
             s = sides_of(job, &h->chunk);
             post(h, &s, false);
@@ -448,7 +414,7 @@ static void idle(const struct job *job, double since)
 /* The caller copies too when no copy thread is free, unless the link could run dry meanwhile. */
 static bool lend_a_hand(const struct job *job)
 {
-    return (job->next_way[0] < 8 || job->in_flight >= 2 || job->load == job->plan.load_count) && gg_copy_wants_help() && gg_copy_help();
+    return (job->enqueued[0] < 8 || job->enqueued[0] - job->arrived[0] >= 2 || job->load == job->plan.load_count) && gg_copy_wants_help() && gg_copy_help();
 }
 
 /* Conducts the job to its end. On failure nothing of it is on its way any more. */
@@ -464,8 +430,7 @@ static void conduct(struct job *job)
             idle(job, news);
     }
     if (job->failed) {
-        for (int i = 0; i < GG_WAYS; i++)
-            (void)(gg_gpu_stream_sync(job->lane->up[i]) && gg_gpu_stream_sync(job->lane->down[i]));
+        (void)(gg_gpu_stream_sync(job->lane->up) && gg_gpu_stream_sync(job->lane->down));
         for (int i = 0; i < GG_RUN_STREAMS; i++)
             (void)gg_gpu_stream_sync(job->lane->run[i]);
     }
@@ -527,10 +492,6 @@ static bool prepare(struct job *job)
     job->load_event = lane->events;
     job->step_event = lane->events + plan->load_count;
     job->slot_bytes = slot;
-    for (int i = 0; i < GG_WAYS; i++) {
-        job->ways[0][i].stream = lane->up[i];
-        job->ways[1][i].stream = lane->down[i];
-    }
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);

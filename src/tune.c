@@ -20,19 +20,16 @@ enum { SAMPLE = 8 }; /* slots */
 /* Bytes/s of copies between the slots and the arena; 0: the GPU failed. */
 static double link_rate(struct gg_lane *lane, struct gg_slot *const slots[SAMPLE], int64_t bytes, bool up)
 {
-    gg_stream *streams = up ? lane->up : lane->down;
+    gg_stream stream = up ? lane->up : lane->down;
     double best = 0;
     for (int round = 0; round < 3; round++) {
         double start = gg_now();
         bool good = true;
         for (int i = 0; i < SAMPLE; i++) {
             char *device = lane->arena + i * bytes;
-            gg_stream stream = streams[i % GG_WAYS];
             good = good && (up ? gg_gpu_copy(device, slots[i]->memory, (size_t)bytes, stream) : gg_gpu_copy(slots[i]->memory, device, (size_t)bytes, stream));
         }
-        for (int i = 0; i < GG_WAYS; i++)
-            good = good && gg_gpu_stream_sync(streams[i]);
-        if (!good)
+        if (!good || !gg_gpu_stream_sync(stream))
             return 0;
         double rate = SAMPLE * (double)bytes / (gg_now() - start);
         best = rate > best ? rate : best;
@@ -49,7 +46,7 @@ static double copy_rate(struct gg_slot *const slots[SAMPLE], char *pageable, int
         for (int i = 0; i < SAMPLE; i++) {
             char *theirs = pageable + i * bytes;
             struct gg_copy whole = {.dst = pack ? slots[i]->memory : theirs, .src = pack ? theirs : slots[i]->memory, .dst_pitch = bytes,
-                                    .src_pitch = bytes, .width = bytes, .lines = 1, .past_cache = !pack, .left = &slots[i]->left};
+                                    .src_pitch = bytes, .width = bytes, .lines = 1, .left = &slots[i]->left};
             gg_copy_post(slots[i]->copies, gg_copy_cut(&whole, slots[i]->copies, GG_PIECES, 256 << 10));
         }
         for (int i = 0; i < SAMPLE; i++)
