@@ -151,7 +151,10 @@ static void arguments(const unsigned char *data, size_t size)
         return;
     MUST(p.m >= 0 && p.n >= 0 && p.k >= 0 && p.lda >= gg_max(1, p.a_kmajor ? p.k : p.m) && p.ldb >= gg_max(1, p.b_kmajor ? p.k : p.n) &&
          p.ldc >= gg_max(1, p.m));
-    struct gg_facts q = {.mode = (enum gg_mode)(facts % 3), .gpu = (enum gg_gpu_state)(facts / 3 % 6), .round_to_nearest = facts & 128, .rates = gg_default_rates(16)};
+    static struct gg_rates rates;
+    if (rates.start == 0)
+        gg_rates_default(&rates, 16);
+    struct gg_facts q = {.mode = (enum gg_mode)(facts % 3), .gpu = (enum gg_gpu_state)(facts / 3 % 6), .round_to_nearest = facts & 128, .rates = &rates};
     q.arch = q.gpu == GG_GPU_READY ? &arch : NULL;
     q.a = (enum gg_place)(next(&b) % 5), q.b = (enum gg_place)(next(&b) % 5), q.c = (enum gg_place)(next(&b) % 5);
     struct gg_decision decision = gg_dispatch(&p, &q);
