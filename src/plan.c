@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_BLOCKS = 1 << 20 };
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -79,8 +81,8 @@ static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, c
         return true;
     double best = 0;
     struct shape found = {0};
-    for (int64_t mb = 1; mb == 1 || p->m / mb >= least; mb = more(mb))
-        for (int64_t nb = 1; nb == 1 || p->n / nb >= least; nb = more(nb)) {
+    for (int64_t mb = 1; mb == 1 || (mb <= MOST_BLOCKS && p->m / mb >= least); mb = more(mb))
+        for (int64_t nb = 1; nb == 1 || (mb * nb <= MOST_BLOCKS && p->n / nb >= least); nb = more(nb)) {
             struct shape try = {.m = share(p->m, mb), .n = share(p->n, nb), .k = p->k};
             int64_t kb = 1;
             for (measure(plan, p, &try); plan->bytes > budget && p->k / (kb + 1) >= least; measure(plan, p, &try)) {
@@ -332,7 +334,7 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     if (!fit(plan, p, budget, speed, &s))
         return false;
     int64_t blocks = s.mb * s.nb * s.kb, each = 2 * GG_PANELS;
-    if (blocks > 1 << 20)
+    if (blocks > MOST_BLOCKS)
         return false;
     plan->block_end = malloc((size_t)blocks * sizeof *plan->block_end);
     plan->loads = malloc((size_t)(blocks * 2 * each + 2 * GG_SLABS) * sizeof *plan->loads);

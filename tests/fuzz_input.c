@@ -96,7 +96,8 @@ static void in_range(struct gg_range r, int64_t end) { MUST(r.begin >= 0 && r.be
 static void plan(const struct gg_gemm *p, int64_t budget)
 {
     struct gg_plan plan;
-    if (!gg_plan_make(&plan, p, budget))
+    const struct gg_speed speed = {.up = 47e9, .down = 45e9, .memory = 4e12, .flops = 50e12, .sms = 132};
+    if (!gg_plan_make(&plan, p, budget, &speed))
         return;
     MUST(plan.bytes <= budget && plan.blocks > 0 && plan.load_count > 0 && plan.step_count > 0);
     for (int i = 0; i < plan.load_count; i++) {
@@ -112,7 +113,7 @@ static void plan(const struct gg_gemm *p, int64_t budget)
         in_range(s->rows, p->m);
         in_range(s->cols, p->n);
         in_range(s->depth, p->k);
-        MUST(s->loads > 0 && s->loads <= plan.load_count);
+        MUST(s->loads > 0 && s->loads <= plan.load_count && s->after_step < i);
         if (s->last)
             elements += (double)(s->rows.end - s->rows.begin) * (double)(s->cols.end - s->cols.begin);
     }
