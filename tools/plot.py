@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""plot.py OUT.svg|png FILE.csv... — draws what the benchmark programs measured: TFLOP/s over n, one panel a routine and place of the operands.
+"""plot.py OUT.svg|png FILE.csv... — draws what the benchmark programs measured, from the files of `bench --csv` and `host --csv`.
 
-The files are those of `bench --csv` and `host --csv`; square products alone are drawn. Device panels have the roofline where it was measured. Every
+Square products: TFLOP/s over n, one panel a routine and place of the operands, with the roofline or the floor where they were measured, and a mark
+where the GPU begins to serve host operands. Products m x m x k with k growing: the error over k, with the bound that every element must keep. Every
 picture names units, GPU, driver, commit and date, from the files themselves."""
 import csv
 import sys
@@ -12,66 +13,112 @@ except ImportError:
     sys.exit("gpugemm: pictures need Python's matplotlib (apt install python3-matplotlib)")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter
 
 STYLE = {  # colours that the colour-blind can tell apart; markers, too
     "gpugemm": ("#1a7f37", "o"), "cublas": ("#0969da", "s"), "cublasxt": ("#0969da", "^"), "nvblas": ("#8250df", "v"),
     "openblas": ("#bc4c00", "D"), "roofline": ("#57606a", ""), "floor": ("#57606a", ""),
 }
+NAMES = {"floor": "floor: link and kernels", "openblas_8": "openblas, 8 threads", "openblas_16": "openblas, 16 threads"}
 
 
 def style(library):
     for name, look in STYLE.items():
-        if library == name or library.startswith(name + "_") or library.startswith(name + "-"):
+        if library == name or library.startswith((name + "_", name + "-")):
             return look
     return "#9a6700", "x"
 
 
-def panels(paths):
-    """{(routine, place): {library: {n: TFLOP/s}}} and the words of the conditions."""
-    found, words = {}, []
+def read(paths):
+    """Rows of all files that can be drawn: column-major NN, beta = 0, pageable where in host memory."""
     for path in paths:
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                if not row["m"] == row["n"] == row["k"] or not row.get("tflops") or row["layout"] != "NN":
-                    continue
-                if "memory" in row and (row["memory"] != "pageable" or row["beta"] != "0"):
-                    continue
-                place = "operands in host memory, pageable" if "memory" in row else "operands in GPU memory"
-                found.setdefault((row["routine"], place), {}).setdefault(row["library"], {})[int(row["n"])] = float(row["tflops"])
-                words.append((row["machine"].replace(";", ","), row["commit"], row["date"][:10]))
-    return found, sorted(set(words))
+                row["host"] = "memory" in row
+                if row["layout"] == "NN" and row.get("tflops") and (not row["host"] or (row["memory"], row["beta"]) == ("pageable", "0")):
+                    yield row
+
+
+def curve(axis, library, points):
+    colour, marker = style(library)
+    line = dict(linestyle="--", linewidth=1.2) if library in ("roofline", "floor") else dict(linewidth=2.4 if library == "gpugemm" else 1.5)
+    x = sorted(points)
+    axis.plot(x, [points[n] for n in x], color=colour, marker=marker, markersize=5, label=NAMES.get(library, library),
+              zorder=3 if library == "gpugemm" else 2, **line)
+
+
+def dress(axis, values, **labels):
+    ticks = []
+    for x in sorted(values):
+        if not ticks or x > 1.2 * ticks[-1]:
+            ticks.append(x)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, [str(x) for x in ticks], rotation=45, fontsize=8)
+    axis.minorticks_off()
+    axis.set(**labels)
+    axis.grid(True, color="#d0d7de", linewidth=0.6)
+    axis.legend(fontsize=8, frameon=False)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+
+
+def draw_rates(axis, routine, host, rows):
+    libraries, served = {}, []
+    for row in rows:
+        libraries.setdefault(row["library"], {})[int(row["n"])] = float(row["tflops"])
+        if host and row["library"] == "gpugemm" and row["what"] != "cpu":
+            served.append(int(row["n"]))
+    for library, points in sorted(libraries.items(), key=lambda item: (item[0] != "gpugemm", item[0])):
+        curve(axis, library, points)
+    sizes = {n for points in libraries.values() for n in points}
+    if host:
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+        if served and min(served) > min(sizes):
+            axis.axvline(min(served), color="#1a7f37", linewidth=0.8, linestyle=":")
+            axis.annotate(" GPU serves from here", (min(served), 0.01), xycoords=("data", "axes fraction"), fontsize=8, color="#1a7f37")
+    else:
+        axis.set_ylim(bottom=0)
+    dress(axis, sizes, title=f"{routine}, operands in {'pageable host' if host else 'GPU'} memory", xlabel="n (square, column-major NN)", ylabel="TFLOP/s")
+
+
+def draw_errors(axis, routine, rows):
+    libraries = {}
+    for row in rows:
+        if row["library"] not in ("roofline", "floor"):
+            libraries.setdefault(row["library"], {})[int(row["k"])] = float(row["error_u"])
+    for library, points in sorted(libraries.items()):
+        curve(axis, library, points)
+    lengths = sorted({k for points in libraries.values() for k in points})
+    axis.plot(lengths, [k + 2 for k in lengths], color="#57606a", linestyle="--", linewidth=1.2, label="bound: k + 2")
+    axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    dress(axis, lengths, title=f"{routine}, largest error of m = n = {rows[0]['m']}", xlabel="k", ylabel="error / (u |A||B|)")
 
 
 def main(out, *paths):
-    found, words = panels(paths)
-    if not found:
-        sys.exit("gpugemm: nothing square was measured: there is nothing to draw")
-    keys = sorted(found, key=lambda key: (key[1], key[0]))
-    columns = min(2, len(keys))
-    rows = -(-len(keys) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(6.2 * columns, 4.2 * rows + 0.5), squeeze=False, layout="constrained")
-    for axis, key in zip(axes.flat, keys):
-        for library, points in sorted(found[key].items(), key=lambda item: (item[0] != "gpugemm", item[0])):
-            colour, marker = style(library)
-            line = dict(linestyle="--", linewidth=1.2) if library in ("roofline", "floor") else dict(linewidth=2.4 if library == "gpugemm" else 1.5)
-            n = sorted(points)
-            axis.plot(n, [points[x] for x in n], color=colour, marker=marker, markersize=5, label=library, zorder=3 if library == "gpugemm" else 2, **line)
-        ticks = sorted({x for points in found[key].values() for x in points})
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(ticks, [str(x) for x in ticks], rotation=45, fontsize=8)
-        axis.minorticks_off()
-        if "host" in key[1]:
-            axis.set_yscale("log")
+    rates, errors, words = {}, {}, set()
+    for row in read(paths):
+        if row["m"] == row["n"] == row["k"]:
+            rates.setdefault((row["host"], row["routine"]), []).append(row)
+        elif row["m"] == row["n"]:
+            errors.setdefault(row["routine"], []).append(row)
         else:
-            axis.set_ylim(bottom=0)
-        axis.set(title=f"{key[0]}, {key[1]}", xlabel="n (square, column-major NN)", ylabel="TFLOP/s")
-        axis.grid(True, color="#d0d7de", linewidth=0.6)
-        axis.legend(fontsize=8, frameon=False)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
-    for axis in list(axes.flat)[len(keys):]:
+            continue
+        words.add((row["machine"].replace(";", ","), row["commit"], row["date"][:10]))
+    errors = {routine: rows for routine, rows in errors.items() if len({row["k"] for row in rows}) > 2}
+    panels = [(draw_rates, routine, host, rows) for (host, routine), rows in sorted(rates.items())]
+    panels += [(draw_errors, routine, rows) for routine, rows in sorted(errors.items())]
+    if not panels:
+        sys.exit("gpugemm: nothing square was measured: there is nothing to draw")
+    columns = min(2, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(6.2 * columns, 4.2 * lines + 0.5), squeeze=False, layout="constrained")
+    for axis, (draw, *arguments) in zip(axes.flat, panels):
+        draw(axis, *arguments)
+    for axis in list(axes.flat)[len(panels):]:
         axis.remove()
-    figure.suptitle("\n".join(f"{machine}; commit {commit}; {date}" for machine, commit, date in words[:2]), fontsize=9, color="#57606a")
+    figure.suptitle("\n".join(f"{machine}; commit {commit}; {date}" for machine, commit, date in sorted(words)[:2]), fontsize=9, color="#57606a")
     figure.savefig(out, dpi=130)
 
 
