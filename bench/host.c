@@ -101,9 +101,17 @@ static void make_cases(void)
 
 static double flops(const struct problem *p) { return 2.0 * (double)p->m * (double)p->n * (double)p->k; }
 
+static bool comparing(void) { return !strcmp(part, "compare"); }
+
 static bool wanted(const struct contestant *who, const struct problem *p)
 {
     bool large = !strcmp(part, "large"), plain = !p->beta && !p->pinned && !p->ta && !p->tb;
+    if (comparing()) {
+        long processors = sysconf(_SC_NPROCESSORS_ONLN);
+        if (who->kind == OPENBLAS)
+            return who->threads <= processors && 2 * who->threads > (processors < 16 ? processors : 16);
+        return who->kind != FORCED && (who->kind == OURS || p->n >= 256);
+    }
     switch (who->kind) {
     case FLOOR: return large;
     case OURS: return true;
@@ -330,6 +338,8 @@ static void open_contestant(const struct contestant *who)
 {
     void *library = NULL;
     bool gpu = who->kind != OPENBLAS && open_gpu();
+    if (who->kind == NVBLAS && !gpu)
+        exit(77);
     if (who->kind == NVBLAS) {
         char path[] = "/tmp/nvblas.conf.XXXXXX";
         int fd = mkstemp(path);
@@ -348,8 +358,10 @@ static void open_contestant(const struct contestant *who)
         library = dlopen(who->kind == OPENBLAS ? blas : lib, RTLD_NOW | RTLD_LOCAL);
         if (who->kind != OPENBLAS) {
             resolved(library, "gpugemm_last_decision", &our_decision);
-            if (!gpu || !resolved(library, "gpugemm_warmup", &our_warmup) || !resolved(library, "gpugemm_sgemm", &our_sgemm) ||
-                !resolved(library, "gpugemm_dgemm", &our_dgemm) || our_warmup())
+            if (!resolved(library, "gpugemm_warmup", &our_warmup) || !resolved(library, "gpugemm_sgemm", &our_sgemm) ||
+                !resolved(library, "gpugemm_dgemm", &our_dgemm))
+                exit(77);
+            if ((!gpu || our_warmup()) && !(comparing() && who->kind == OURS))
                 exit(77);
         }
     }

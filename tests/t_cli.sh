@@ -98,6 +98,6 @@ expect 1 'No such file' run --report /nonexistent/page.html true
 
 expect 64 'no argument' bench something
 rm -f "$work"/table*
-expect 0 'sgemm NN 96x96x96' bench --host --sizes 96 --types s --seconds 0.01 --csv "$work/table.csv"
+expect 0 'sgemm NN 96x96x96 .* gpugemm [0-9.]* ms  openblas' bench --host --sizes 96 --types s --seconds 0.01 --csv "$work/table.csv"
 [ "$(wc -l < "$work/table-host.csv")" -ge 2 ] || fail "bench --csv"
 finish

@@ -151,7 +151,7 @@ int cmd_bench(int argc, char **argv)
             snprintf(path[i], PATH_MAX, "%s/%s.csv", folder, parts[i]);
         char *device[] = {(char *)program, "--lib",           (char *)cmd_library(), "--sizes",         (char *)b.sizes, "--types", (char *)b.types,
                           "--layouts",     (char *)b.layouts, "--seconds",           (char *)b.seconds, "--csv",         path[i],   NULL};
-        char *host[] = {(char *)program, "--part",  "large",         "--lib",     (char *)cmd_library(), "--sizes",
+        char *host[] = {(char *)program, "--part",  "compare",       "--lib",     (char *)cmd_library(), "--sizes",
                         (char *)b.sizes, "--types", (char *)b.types, "--seconds", (char *)b.seconds,     "--csv",
                         path[i],         NULL};
         int status = run_program(i ? host : device, parts[i], i ? 0 : count_of(b.sizes) * count_of(b.layouts) * (int)strlen(b.types));
