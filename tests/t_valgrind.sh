@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# t_valgrind.sh LIB BIN [FAKE_LIBCUDA] — the C tests under valgrind's memcheck, on the CPU and on the fake driver: no error, no block lost for good. (What
+# a thread that was ended holds, and what goes with a forked child, is not lost for good.) valgrind is slow: fewer and smaller cases.
+. "$(dirname "$0")/lib.sh"
+bin=$(realpath "${2:?usage: t_valgrind.sh LIB BIN [FAKE_LIBCUDA]}") fake=${3:-}
+command -v valgrind > /dev/null || skip "no valgrind"
+export OPENBLAS_CORETYPE=Haswell # valgrind knows no AVX-512
+checked() { # checked WHAT COMMAND…
+    echo "$1"
+    timeout 600 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+        --child-silent-after-fork=yes "${@:2}" --lib "$LIB" > "$work/out" 2> "$work/err" || fail "$1: $(tail -n 2 "$work/out") $(head -n 12 "$work/err")"
+}
+programs() {
+    checked "$1: every spelling" "$bin/t_exact"
+    checked "$1: illegal arguments" "$bin/badargs"
+    checked "$1: random calls" "$bin/fuzz" --calls 250 --jobs 1
+    checked "$1: processes" "$bin/t_process" --constructor "$bin/libconstructor.so" --only fork-first
+    checked "$1: threads" "$bin/t_process" --constructor "$bin/libconstructor.so" --only openmp
+}
+programs CPU
+if [ -n "$fake" ]; then
+    mkdir "$work/driver" && cp "$fake" "$work/driver/libcuda.so.1"
+    export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver
+    programs "fake GPU"
+    checked "fake GPU: small tiles" "$bin/t_fork"
+fi
+finish
