@@ -3,6 +3,7 @@
 #include "rates.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
@@ -199,25 +200,44 @@ static bool read_line(const char *line, struct gg_rates *rates)
     return false;
 }
 
-/* All of the file or nothing of it. */
-static void read_file(void)
+bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, char when[32], char gpu[64])
 {
-    char expected[640], line[700], when[32] = "", gpu[64] = "";
-    static struct gg_rates found; /* 2 KB: callers may have small stacks */
-    FILE *file = g.path[0] ? fopen(g.path, "re") : NULL;
-    if (!file)
-        return;
-    describe(expected, sizeof expected);
-    gg_rates_default(&found, g.threads);
-    bool good = fgets(line, sizeof line, file) && strncmp(line, expected, strlen(expected)) == 0 && line[strlen(expected)] == '\n';
+    char line[700];
+    bool good = fgets(line, sizeof line, file) && strncmp(line, machine, strlen(machine)) == 0 && line[strlen(machine)] == '\n';
     good = good && fgets(line, sizeof line, file) && sscanf(line, "measured %31s with %63[^\n]", when, gpu) == 2;
     bool ended = false;
     while (good && !ended && fgets(line, sizeof line, file)) {
         ended = strcmp(line, "end\n") == 0;
-        good = ended || read_line(line, &found);
+        good = ended || read_line(line, rates);
     }
+    return good && ended;
+}
+
+/* A plain file of the user's own; anything else might be another's, or block. */
+static FILE *open_file(void)
+{
+    struct stat status;
+    int fd = g.path[0] ? open(g.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+    bool good = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+    FILE *file = good ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
+/* All of the file or nothing of it. */
+static void read_file(void)
+{
+    char expected[640], when[32] = "", gpu[64] = "";
+    static struct gg_rates found; /* 2 KB: callers may have small stacks */
+    FILE *file = open_file();
+    if (!file)
+        return;
+    describe(expected, sizeof expected);
+    gg_rates_default(&found, g.threads);
+    bool good = gg_rates_parse(file, expected, &found, when, gpu);
     fclose(file);
-    if (!good || !ended)
+    if (!good)
         return;
     memcpy(&g.rates, &found, sizeof g.rates);
     strcpy(g.measured, when);

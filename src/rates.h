@@ -4,6 +4,7 @@
 #define GG_RATES_H
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "gemm.h"
 
@@ -55,6 +56,9 @@ void gg_rates_set_start(double seconds);
 
 /* The GPU is up and is called so: do the rates come from a file that was written with it? If not they are defaults again. */
 bool gg_rates_know(const char *gpu);
+
+/* A cache file's contents, which must be `machine`'s: the rates in it over those that are there. False: not to be used. */
+bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, char when[32], char gpu[64]);
 
 /* Writes the cache file: $XDG_CACHE_HOME/gpugemm/ or ~/.cache/gpugemm/, one file a combination of GPU, CPU, threads and version. Never in a
  * setuid program. */

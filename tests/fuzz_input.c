@@ -1,4 +1,4 @@
-/* fuzz_input.c — the parsers and the argument layer under arbitrary bytes: the options of the environment, GPUGEMM_DEVICES, and gemm's arguments on
+/* fuzz_input.c — the parsers and the argument layer under arbitrary bytes: the options of the environment, GPUGEMM_DEVICES, the file of rates, and gemm's arguments on
  * their way through check, dispatch, select and plan, with no memory behind them. What comes out must keep the promises of the headers.
  *
  * Built by clang with libFuzzer (`cmake --preset fuzz`) it is a fuzzer like any other. Built otherwise it has a main of its own:
@@ -65,6 +65,22 @@ static void devices(const unsigned char *data, size_t size)
             break;
         MUST(list > before && list <= text + n);
     }
+}
+
+/* A cache file of the machine "M". */
+static void cache(const unsigned char *data, size_t size)
+{
+    static struct gg_rates rates;
+    char when[32] = "", gpu[64] = "";
+    FILE *file = size ? fmemopen((void *)data, size, "r") : NULL;
+    gg_rates_default(&rates, 16);
+    if (!file)
+        return;
+    if (gg_rates_parse(file, "M", &rates, when, gpu)) {
+        MUST(rates.up > 0 && rates.down > 0 && rates.latency > 0 && rates.flops[GG_D] > 0 && rates.cpu_flops[GG_S] > 0 && rates.start < 1e18);
+        MUST(memchr(when, 0, sizeof when) && memchr(gpu, 0, sizeof gpu));
+    }
+    fclose(file);
 }
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------------------------------------- */
@@ -179,7 +195,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     if (size == 0)
         return 0;
-    (data[0] == 'o' ? options : data[0] == 'd' ? devices : arguments)(data + 1, size - 1);
+    (data[0] == 'o' ? options : data[0] == 'd' ? devices : data[0] == 'r' ? cache : arguments)(data + 1, size - 1);
     return 0;
 }
 

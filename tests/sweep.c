@@ -10,6 +10,7 @@
  * hits, and, for failures that a GPU survives, a warm one, many of them one after the other in a process that has been at work before. --seconds S:
  * what can be done in that time: in half of it warm ones, then cold ones, every function's first calls first, then at random. */
 #include <fcntl.h>
+#include <ftw.h>
 #include <getopt.h>
 #include <link.h>
 #include <pthread.h>
@@ -235,6 +236,7 @@ static const struct scenario {
     {"mixed operands, BLAS name", "", run_mixed_name, true, false, false},
     {"6 threads", "GPUGEMM_PINNED_MEMORY=2M", run_threads, false, true, false},
     {"a reset in between", "GPUGEMM_PINNED_MEMORY=1M", run_reset, false, true, false},
+    {"file of rates", "", run_warmup, false, false, true},
     {"statistics and trace", "GPUGEMM_STATS=stats.json GPUGEMM_TRACE=trace.txt", run_short_2, false, false, true},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
@@ -267,6 +269,12 @@ struct result {
 };
 
 static void (*read_stats)(struct gpugemm_stats *, size_t);
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)status, (void)kind, (void)where;
+    return remove(path);
+}
 
 static double deadline; /* 0: none */
 
@@ -394,13 +402,9 @@ static void start(struct worker *w, const struct plan *plan, bool counting)
     char mine[80];
     snprintf(mine, sizeof mine, "%s/%ld", folder, (long)getpid());
     dup2(w->said, STDERR_FILENO);
-    if (scenarios[plan->scenario].outputs && (mkdir(mine, 0700) || chdir(mine)))
+    if (scenarios[plan->scenario].outputs && (mkdir(mine, 0700) || chdir(mine) || setenv("XDG_CACHE_HOME", mine, 1)))
         _exit(1);
     carry_out(plan, w->result, counting);
-    if (scenarios[plan->scenario].outputs) {
-        unlink("stats.json"), unlink("trace.txt");
-        rmdir(mine);
-    }
     exit(0); /* with its handlers: they have to get along with a lost GPU, too */
 }
 
@@ -718,7 +722,7 @@ int main(int argc, char **argv)
         print_table(out);
         fclose(out);
     }
-    rmdir(folder);
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (wrong_count)
         printf("%ld WRONG\n", wrong_count);
     return wrong_count > 0;

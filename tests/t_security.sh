@@ -17,7 +17,7 @@ for file in "$LIB" "$command"; do
     has "$file" -d '(RPATH|RUNPATH)' && fail "$name: a search path of its own"
     readelf -Ws --dyn-syms "$file" | grep -q __stack_chk_fail || fail "$name: no stack protector"
     readelf -Ws --dyn-syms "$file" | grep -qE '__[a-z_]+_chk' || fail "$name: not fortified"
-    extra=$(readelf -Wd "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|ld-linux.*)$')
+    extra=$(readelf -Wd "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|libm\.so\.6|ld-linux.*)$')
     [ -z "$extra" ] || fail "$name needs $extra"
 done
 has "$LIB" -d 'NODELETE' || fail "the library can be unloaded"
@@ -27,7 +27,8 @@ strings -a "$LIB" | grep -E '^[^%]*/[^ ]*\.so(\.[0-9]+)*$' | grep -vE '^/libcuda
 
 # ---- files ---------------------------------------------------------------------------------------------------------------------------------------
 
-mkdir "$work/f"
+mkdir "$work/f" "$work/driver0"
+[ -z "$fake" ] || cp "$fake" "$work/driver0/libcuda.so.1"
 cd "$work/f" || exit 1
 run() { # run VARIABLE=VALUE… : right within a minute, stderr in ../err
     timeout 60 env "$@" "$secure" --lib "$LIB" > ../out 2> ../err || fail "$*: status $?: $(cat ../out ../err)"
@@ -51,6 +52,19 @@ cp new before
 for i in 1 2 3 4 5 6 7 8; do run GPUGEMM_STATS=shared & done
 wait
 python3 -m json.tool shared > /dev/null || fail "a shared statistics file is no JSON"
+
+# The file of rates: made for its owner alone, and neither believed nor followed when it is something else.
+run HOME="$PWD" XDG_CACHE_HOME= GPUGEMM_MODE=gpu LD_LIBRARY_PATH="$work/driver0" # on the fake driver: without a GPU there is nothing to keep
+if [ -n "$fake" ]; then
+    rates=$(echo .cache/gpugemm/rates-*)
+    [ "$(stat -c %a .cache .cache/gpugemm "$rates" | tr '\n' ' ')" = "700 700 600 " ] || fail "the file of rates: $(stat -c '%n %a' .cache/gpugemm/*)"
+    for kind in link pipe folder; do
+        rm -rf "$rates"
+        case $kind in link) ln -s "$PWD/victim" "$rates" ;; pipe) mkfifo "$rates" ;; folder) mkdir "$rates" ;; esac
+        run HOME="$PWD" XDG_CACHE_HOME= GPUGEMM_MODE=gpu LD_LIBRARY_PATH="$work/driver0"
+        [ "$(cat victim)" = precious ] || fail "the file of rates was written through a $kind"
+    done
+fi
 
 # ---- a setuid program ---------------------------------------------------------------------------------------------------------------------------
 
