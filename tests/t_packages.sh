@@ -71,7 +71,7 @@ find_package(gpugemm REQUIRED)
 add_executable(outside $root/tests/t_link.c)
 target_link_libraries(outside PRIVATE gpugemm::gpugemm)
 END
-cmake -S "$work/project" -B "$work/project/build" > "$work/log" 2>&1 && cmake --build "$work/project/build" >> "$work/log" 2>&1 && "$work/project/build/outside" > /dev/null || fail "find_package"
+cmake -G Ninja -S "$work/project" -B "$work/project/build" > "$work/log" 2>&1 && cmake --build "$work/project/build" >> "$work/log" 2>&1 && "$work/project/build/outside" > /dev/null || fail "find_package"
 for page in man1/gpugemm.1 man3/libgpugemm.3; do
     dpkg -L gpugemm libgpugemm-dev | grep -q "$page" || fail "no man page $page"
 done
