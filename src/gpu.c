@@ -300,6 +300,15 @@ enum gg_gpu_state gg_gpu_state(void)
     return (enum gg_gpu_state)atomic_load_explicit(&g.state, memory_order_acquire);
 }
 
+void gg_gpu_driver(int *cuda, int *devices)
+{
+    *cuda = *devices = 0;
+    if (gg_gpu_state() != GG_GPU_READY)
+        return;
+    cu.cuDriverGetVersion(cuda);
+    cu.cuDeviceGetCount(devices);
+}
+
 const char *gg_gpu_trouble(void)
 {
     enum gg_gpu_state state = gg_gpu_state();

@@ -46,6 +46,7 @@ bool gg_gpu_wait(void);         /* starts it if need be and waits, within reason
 
 /* The GPU for host operands: the first of GPUGEMM_DEVICES. NULL unless READY. */
 struct gg_device *gg_gpu_default(void);
+void gg_gpu_driver(int *cuda, int *devices); /* once READY, for people: the CUDA version of the driver, 1000 major + 10 minor, and how many GPUs it has */
 const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; "" when it is not */
 
 /* ---- where pointers live ---------------------------------------------------------------------------------------------------- */

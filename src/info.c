@@ -18,6 +18,10 @@ static void print_gpu(FILE *out)
     const struct gg_arch *a = &dev->arch;
     fprintf(out, "GPU        %s (device %d), compute capability %d.%d, %d multiprocessors at %d MHz, %.1f GiB at %.0f GB/s\n", dev->name,
             dev->ordinal, a->cc / 10, a->cc % 10, a->sms, a->clock_mhz, (double)a->memory_bytes / (1 << 30), 1e-9 * a->bandwidth);
+    int cuda, devices;
+    gg_gpu_driver(&cuda, &devices);
+    fprintf(out, "Driver     for CUDA %d.%d, %d GPU%s; host operands go to the one above\n", cuda / 1000, cuda % 1000 / 10, devices,
+            devices == 1 ? "" : "s");
 }
 
 static void print_blas(FILE *out)
@@ -29,22 +33,35 @@ static void print_blas(FILE *out)
         fprintf(out, "CPU BLAS   none found: a program must bring its own, or GPUGEMM_BLAS name one (apt install libopenblas0)\n");
 }
 
+/* The smallest n from which a square product, column-major NN, goes to the GPU; 0: none does, *d says why. */
+static int64_t first_on_gpu(enum gg_type type, const struct gg_facts *f, struct gg_decision *d)
+{
+    int64_t low = 0, high = 32768, n = high;
+    for (; high - low > 1; n = (low + high) / 2) {
+        struct gg_gemm p = {.type = type, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+        *d = gg_dispatch(&p, f);
+        if (d->path == GG_PATH_CPU && n == 32768)
+            return 0;
+        *(d->path == GG_PATH_CPU ? &low : &high) = n;
+    }
+    return high;
+}
+
 static void print_rates(FILE *out)
 {
     struct gg_facts f = gg_host_facts();
     fprintf(out, "Rates      CPU %.0f (sgemm) and %.0f (dgemm) GFLOP/s, copies %.0f GB/s up and %.0f down, %.0f us a staged call: %s\n",
-            1e-9 * f.rates->cpu_flops[GG_S], 1e-9 * f.rates->cpu_flops[GG_D], 1e-9 * f.rates->up, 1e-9 * f.rates->down, 1e6 * f.rates->latency, gg_rates_origin());
-    fprintf(out, "\nSquare products of host matrices, column-major NN, as dispatch.c would decide now:\n%8s  %-28s %-28s\n", "n", "sgemm", "dgemm");
-    for (int64_t n = 64; n <= 16384; n *= 2) {
-        fprintf(out, "%8lld", (long long)n);
-        for (int type = GG_S; type <= GG_D; type++) {
-            struct gg_gemm p = {.type = (enum gg_type)type, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
-            struct gg_decision d = gg_dispatch(&p, &f);
-            char text[64];
-            snprintf(text, sizeof text, "%s, %s", d.path == GG_PATH_CPU ? "CPU" : "GPU", gg_reason_text(d.reason));
-            fprintf(out, "  %-28s", text);
-        }
-        fprintf(out, "\n");
+            1e-9 * f.rates->cpu_flops[GG_S], 1e-9 * f.rates->cpu_flops[GG_D], 1e-9 * f.rates->up, 1e-9 * f.rates->down, 1e6 * f.rates->latency,
+            gg_rates_origin());
+    fprintf(out, "Threshold ");
+    for (int type = GG_S; type <= GG_D; type++) {
+        struct gg_decision d;
+        int64_t n = first_on_gpu((enum gg_type)type, &f, &d);
+        if (n)
+            fprintf(out, " %cgemm n = %lld%s", type == GG_S ? 's' : 'd', (long long)n,
+                    type == GG_S ? "," : ": from there square products of host matrices go to the GPU\n");
+        else
+            fprintf(out, " %cgemm none, %s%s", type == GG_S ? 's' : 'd', gg_reason_text(d.reason), type == GG_S ? ";" : "\n");
     }
 }
 
@@ -105,6 +122,9 @@ static void print_json(FILE *out)
     } else {
         fputs("null, ", out);
     }
+    int cuda, devices;
+    gg_gpu_driver(&cuda, &devices);
+    fprintf(out, "\"driver_cuda\": %d, \"gpus\": %d, ", cuda, devices);
     put_string(out, "trouble", gg_gpu_trouble(), ", ");
     put_string(out, "cpu_blas", gg_real_find("dgemm_", NULL) ? gg_real_path() : "", ", \"options\": {");
     for (int i = 0; i < gg_option_count; i++) {

@@ -14,6 +14,7 @@ double gg_gpu_start_left(void) { return 0; }
 void gg_gpu_start(void) {}
 bool gg_gpu_wait(void) { return false; }
 struct gg_device *gg_gpu_default(void) { return NULL; }
+void gg_gpu_driver(int *cuda, int *devices) { *cuda = *devices = 0; }
 const char *gg_gpu_trouble(void) { return "this build has no GPU kernels"; }
 bool gg_gpu_loaded(void) { return false; }
 

@@ -535,6 +535,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice devi
         return CUDA_SUCCESS;                                                                                           \
     }
 TRIVIAL(cuGetErrorString, (CUresult e, const char **text), false, (void)e, *text = "a planned failure")
+TRIVIAL(cuDriverGetVersion, (int *version), false, *version = CUDA_VERSION)
 TRIVIAL(cuDeviceGet, (CUdevice *device, int ordinal), false, *device = ordinal)
 TRIVIAL(cuDeviceGetCount, (int *count), false, *count = 1)
 TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void)device, snprintf(name, (size_t)length, "fake"))

@@ -26,7 +26,7 @@ json() {
     "$gpugemm" "$@" 2> "$work/err" | python3 -c "import json, sys; x = json.load(sys.stdin); assert $expression, x" || { fail "gpugemm $*: not $expression"; cat "$work/err"; }
 }
 
-for command in run info check explain bench; do
+for command in run info check explain tune bench; do
     expect 0 "^ *$command " --help
     expect 0 "Usage: gpugemm $command" "$command" --help
 done
@@ -51,7 +51,10 @@ expect 64 'not negative' explain -- -1
 expect 64 'a100, h100 and h200' explain --gpu voodoo 5
 expect 64 'two of N and T' explain --trans N 5
 expect 0 'in host memory' explain 100 200 300
-if [ "$forced" = gpu ]; then
+if [ "$forced" != gpu ]; then
+    "$gpugemm" info | grep -q '^GPU  *none' && expect 69 'Nothing to tune: ' tune
+else
+    XDG_CACHE_HOME=$work expect 0 'gemm' tune
     expect 0 'GPU, staged' explain 4096
     expect 0 'ok *GPU' check
 fi

@@ -27,8 +27,10 @@ int cmd_tune(int argc, char **argv)
 {
     static const struct argp argp = {
         .parser = parse,
-        .doc = "Measures the CPU BLAS and the GPU over sizes and shapes (half a minute, on a machine that does nothing else), keeps the result for this user "
-               "and this machine, and prints who is faster where. Without it the library learns the same from the calls of the program, more slowly."};
+        .doc =
+            "Measures the CPU BLAS and the GPU over sizes and shapes (half a minute, on a machine that does nothing else), keeps the result for this "
+            "user "
+            "and this machine, and prints who is faster where. Without it the library learns the same from the calls of the program, more slowly."};
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     char *text = ((__typeof__(gpugemm_tune) *)cmd_symbol("gpugemm_tune"))(isatty(STDERR_FILENO) ? bar : NULL, NULL);
     if (!text) {
