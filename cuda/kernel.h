@@ -41,6 +41,15 @@ struct gg_args {
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
+
+    /* Tensor tiers only, see split.cu and tensor.cuh. */
+    void *pieces_a, *pieces_b;      /* op(A) as m×k and op(B) as n×k, split */
+    float *scale_a, *scale_b;       /* what a row's pieces are to be multiplied by; powers of two */
+    uint32_t *verdict;              /* GG_NOT_* of this call, or NULL: this kernel is not one of a chain */
+    uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
 };
+
+/* What split.cu found out about the operands of a call: tiers that cannot serve it. */
+enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2 };
 
 #endif

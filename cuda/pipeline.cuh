@@ -238,6 +238,8 @@ __device__ inline void gg_consumer_barrier() { asm volatile("bar.sync 1, %0;" ::
 template <typename kernel> __device__ inline void gg_run(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 800
+    if (gg_gated(p))
+        return;
     using stages = typename kernel::stages;
     extern __shared__ __align__(128) char shared[];
     typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + kernel::SLICE_BYTES));

@@ -25,6 +25,8 @@ template <typename F> __device__ void for_each_element(const gg_args &p, F f)
 
 template <typename T> __device__ void plain(const gg_args &p)
 {
+    if (gg_gated(p))
+        return;
     const T *a = static_cast<const T *>(p.a), *b = static_cast<const T *>(p.b);
     T *c = static_cast<T *>(p.c);
     const T alpha = T(p.alpha), beta = T(p.beta);
@@ -81,6 +83,8 @@ template <typename T, int N> __device__ void finish(const gg_args &p, const gg_t
  * and dealt out to groups of threads in consecutive shares, which are then added in order. */
 template <typename T> __device__ void fixup(const gg_args &p)
 {
+    if (gg_gated(p))
+        return;
     const int64_t steps = gg_ceil_div(p.k, p.tile_k), shared_steps = p.shared_tiles * steps, start = blockIdx.x * steps;
     int first = int(start * p.blocks / shared_steps), last; /* the blocks that start inside the tile */
     while (first < p.blocks && gg_run_start(shared_steps, steps, first, p.blocks) <= start)
@@ -117,6 +121,8 @@ template <typename T> __device__ void fixup(const gg_args &p)
 
 template <typename T> __device__ void pack(const gg_args &p)
 {
+    if (gg_gated(p))
+        return;
     constexpr int TILE = 32, ROWS = THREADS / TILE;
     __shared__ T tile[TILE][TILE + 1];
     const T *a = static_cast<const T *>(p.a);

@@ -32,6 +32,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
 
     static __device__ void run(const gg_args &p)
     {
+        if (gg_gated(p))
+            return;
         extern __shared__ __align__(128) char shared_memory[];
         gg_ring<STAGES> ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * BYTES));
         unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);

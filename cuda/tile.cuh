@@ -9,7 +9,7 @@
 #ifndef GG_TILE_CUH
 #define GG_TILE_CUH
 
-#include "kernel.h"
+#include "gate.cuh"
 
 /* The rows' shared memory, for the kernels to check theirs against. */
 #define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                                \

@@ -78,6 +78,8 @@ template <typename T, int N> __device__ void load_fragment(T (&to)[N], const T *
 
 template <typename T, int TM, int TN> __device__ void tiled(const gg_args &p)
 {
+    if (gg_gated(p))
+        return;
     constexpr int TILE_M = 16 * TM, TILE_N = 16 * TN, V = 16 / sizeof(T);
     static_assert(TM % V == 0 && TN % V == 0, "fragments are whole 16-byte pieces");
     using operand_a = operand<T, TILE_M>;

@@ -60,6 +60,21 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
                   int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
                   int64_t ldc, void *stream);
 
+/* How exact sgemm must be, under every name; dgemm is always computed in FP64 multiply-adds.
+ *   DEFAULT  as the environment variable GPUGEMM_PRECISION says (fp32 where it says nothing)
+ *   STRICT   FP32 multiply-adds and nothing else
+ *   FP32     no less accurate than those, by whatever means is fastest. On a Hopper GPU that is the tensor cores, on FP16 or BF16 pieces of A and
+ *            B, for operands that the GPU finds fit for it, as it reads them; others get STRICT. See docs/precision.md
+ *   TF32     A and B are rounded to 11 significant bits, sums are FP32: for those who ask for it. Falls back to FP32
+ * Returns the precision in force before. Per thread. */
+enum gpugemm_precision { GPUGEMM_PRECISION_DEFAULT, GPUGEMM_PRECISION_STRICT, GPUGEMM_PRECISION_FP32, GPUGEMM_PRECISION_TF32 };
+enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision precision);
+
+/* gpugemm_sgemm with a precision for this call; an unknown one is illegal argument 16. */
+int gpugemm_sgemm_precision(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
+                            int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                            int64_t ldc, void *stream, enum gpugemm_precision precision);
+
 /* Where the calling thread's operands live, for the functions above and for the BLAS names.
  *   AUTO    ask the CUDA driver about each pointer, if the process has one loaded (default)
  *   HOST    all operands are in host memory; saves the question

@@ -24,7 +24,7 @@ const char *gpugemm_status_string(int status)
                                         "the GPU reported an error",
                                         "no kernel for this GPU in this build",
                                         "host operands cannot be captured in a graph"};
-    static const char *const arguments[] = {"layout", "transa", "transb", "m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc"};
+    static const char *const arguments[] = {"layout", "transa", "transb", "m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc", "stream", "precision"};
     static char illegal[sizeof arguments / sizeof *arguments][40]; /* filled with what never changes: a race writes the same bytes */
     if (status >= 0 && status < (int)(sizeof words / sizeof *words))
         return words[status];
@@ -72,6 +72,19 @@ int gpugemm_sgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
 {
     struct gg_arguments x = {m, n, k, lda, ldb, ldc, &alpha, &beta, a, b, c};
     return gemm(GG_S, (int)layout, (int)transa, (int)transb, &x, stream, __builtin_return_address(0));
+}
+
+int gpugemm_sgemm_precision(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
+                            int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                            int64_t ldc, void *stream, enum gpugemm_precision precision)
+{
+    if ((unsigned)precision > GPUGEMM_PRECISION_TF32)
+        return -16;
+    enum gpugemm_precision before = gpugemm_set_precision(precision);
+    struct gg_arguments x = {m, n, k, lda, ldb, ldc, &alpha, &beta, a, b, c};
+    int status = gemm(GG_S, (int)layout, (int)transa, (int)transb, &x, stream, __builtin_return_address(0));
+    gpugemm_set_precision(before);
+    return status;
 }
 
 int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,

@@ -41,6 +41,14 @@ static bool read_MODE(const char *text, enum gg_mode *value)
     return i >= 0;
 }
 
+static bool read_PRECISION(const char *text, enum gg_precision *value)
+{
+    int i = word(text, (const char *const[]){"strict", "fp32", "tf32", NULL});
+    if (i >= 0)
+        *value = (enum gg_precision)i;
+    return i >= 0;
+}
+
 static bool read_TEXT(const char *text, const char **value)
 {
     *value = text;

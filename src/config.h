@@ -6,10 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gemm.h"
+
 enum gg_mode { GG_MODE_AUTO, GG_MODE_GPU, GG_MODE_CPU };
 
 struct gg_config {
 #define GG_MODE_T enum gg_mode
+#define GG_PRECISION_T enum gg_precision
 #define GG_TEXT_T const char *
 #define GG_BYTES_T int64_t
 #define GG_COUNT_T int64_t

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "kernels.h"
 #include "staged.h"
+#include "trace.h"
 
 /* Two threads may share a stream, and with it a workspace: what a call asks of it and what it launches must not be torn apart. */
 static pthread_mutex_t enqueue = PTHREAD_MUTEX_INITIALIZER;
@@ -21,6 +22,8 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
         return false;
     pthread_mutex_lock(&enqueue);
     bool done = gg_launch(dev, &choice, &q, stream);
+    if (done && wait && gg_watched())
+        outcome->kernel = gg_served(dev, &choice, &q, stream);
     pthread_mutex_unlock(&enqueue);
     done = done && (!wait || gg_gpu_stream_sync(stream));
     gg_gpu_leave();

@@ -36,6 +36,9 @@ static inline int64_t gg_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* How exact sgemm must be. FP32: no less accurate than FFMA, by whichever means is fastest; TF32: 11 significant bits of A and B will do. */
+enum gg_precision { GG_STRICT, GG_FP32, GG_TF32 };
+
 /* C := alpha op(A) op(B) + beta C.   C is m×n, column-major: C(i,j) = c[i + j ldc].
  *   op(A)(i,l) = a_kmajor ? a[l + i lda] : a[i + l lda]      (a_kmajor: the user's A is transposed)
  *   op(B)(l,j) = b_kmajor ? b[l + j ldb] : b[j + l ldb]      (b_kmajor: the user's B is NOT transposed)
@@ -49,6 +52,7 @@ struct gg_gemm {
     void *c;
     int64_t lda, ldb, ldc;
     double alpha, beta;
+    enum gg_precision precision; /* set by serve.c from the thread's or the environment's; GG_D is always strict */
 };
 
 /* Layout index of a problem: the suffix of a kernel's entry in a row with four of them, in BLAS terms of column-major operands. */

@@ -12,9 +12,12 @@ enum gg_role {
     GG_PERSISTENT, /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,        /* persistent, and takes operands only through tensor maps: others are packed first */
     GG_SKINNY,     /* the same, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
+    GG_TENSOR,     /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
+    GG_TENSOR_PAIR, /* likewise with two blocks a tile, for small C */
     GG_SCALE,      /* beta C: k == 0 */
     GG_FIXUP,      /* adds the parts of tiles that were cut along k */
     GG_SKINNY_SUM, /* adds the pieces of a GG_SKINNY */
+    GG_SPLIT,      /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
     GG_PACK        /* lays out an operand for TMA */
 };
 
@@ -77,6 +80,23 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace. */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
+
+/* After gg_launch, when nothing else has been launched on the stream since: the row that served. Of a chain that is known only when it is done:
+ * waits for the stream. */
+const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
+
+/* When a kernel is to run: (*verdict & mask) == value, verdict in GPU memory; else it leaves at once. */
+struct gg_gate {
+    void *verdict;
+    uint32_t mask, value;
+};
+
+/* gg_launch of a row that is not GG_TENSOR, behind a gate, with `bytes` of scratch at `memory` in place of gg_gpu_workspace. */
+bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
+                     void *memory, size_t bytes);
+
+/* What such a launch wants of scratch. */
+size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p);
 
 /* All rows, for tests, the bench and `gpugemm info`. Rows from GG_SCALE on are helpers that gg_select never returns. */
 extern const struct gg_kernel gg_kernels[];

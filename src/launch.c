@@ -1,7 +1,21 @@
 /* launch.c — starts what select.c chose: fills struct gg_args and enqueues one kernel, or a few when operands are packed or tiles are shared. */
-#include "kernels.h"
+#include "tensor.h"
 
 #include "../cuda/kernel.h"
+
+/* Where a launch's scratch comes from: the stream's workspace, or for a kernel behind a gate what its caller has. */
+struct source {
+    const struct gg_gate *gate; /* NULL: none */
+    void *memory;
+    size_t bytes;
+};
+
+static void *scratch(struct gg_device *dev, gg_stream stream, const struct source *source, size_t bytes)
+{
+    if (source->gate)
+        return bytes <= source->bytes ? source->memory : NULL;
+    return gg_gpu_workspace(dev, stream, bytes);
+}
 
 static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
 {
@@ -50,10 +64,19 @@ static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, i
 }
 
 /* Writes op(A) (m×k, or op(B) transposed) to `to` with m contiguous; *base, *ld and *kmajor then describe the copy. */
-static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, void *to, int64_t m, int64_t k, const void **base, int64_t *ld,
-                 uint8_t *kmajor)
+static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, const struct gg_args *product, void *to, int64_t m, int64_t k,
+                 const void **base, int64_t *ld, uint8_t *kmajor)
 {
-    const struct gg_args args = {.a = *base, .lda = *ld, .a_kmajor = *kmajor, .m = m, .k = k, .c = to, .ldc = gg_ceil_div(m, 4) * 4};
+    const struct gg_args args = {.a = *base,
+                                 .lda = *ld,
+                                 .a_kmajor = *kmajor,
+                                 .m = m,
+                                 .k = k,
+                                 .c = to,
+                                 .ldc = gg_ceil_div(m, 4) * 4,
+                                 .verdict = product->verdict,
+                                 .gate_mask = product->gate_mask,
+                                 .gate_value = product->gate_value};
     *base = to;
     *ld = args.ldc;
     *kmajor = 0;
@@ -66,7 +89,8 @@ struct packing {
     void *memory;
 };
 
-static bool plan_packing(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct packing *plan)
+/* The bytes of all it needs, 0 for none. False: k is too short to be done in passes. */
+static bool plan_packing(const struct gg_choice *choice, const struct gg_gemm *p, struct packing *plan, size_t *need)
 {
     const struct gg_kernel *row = choice->kernel;
     const size_t parts = part_bytes(row, p, choice->splits);
@@ -77,14 +101,15 @@ static bool plan_packing(struct gg_device *dev, const struct gg_choice *choice, 
     if (gg_must_pack(p->type, p->b, p->ldb, p->b_kmajor))
         plan->b_bytes = gg_ceil_div(p->n, 64) * 64 * size;
     const int64_t bytes = plan->a_bytes + plan->b_bytes;
+    *need = 0;
     if (bytes + (int64_t)parts == 0)
         return true;
     const int64_t most = bytes == 0 ? p->k : GG_PACK_MIB * INT64_C(1048576) / bytes / row->tile_k * row->tile_k;
     if (most < GG_SHORTEST_RUN * row->tile_k)
         return false;
     plan->pass = gg_ceil_div(gg_ceil_div(p->k, gg_ceil_div(p->k, most)), row->tile_k) * row->tile_k;
-    plan->memory = gg_gpu_workspace(dev, stream, parts + (size_t)(plan->pass * bytes));
-    return plan->memory;
+    *need = parts + (size_t)(plan->pass * bytes);
+    return true;
 }
 
 /* One product a pass over k; from the second on, C is added to. */
@@ -102,8 +127,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         args->lda = p->lda, args->a_kmajor = p->a_kmajor;
         args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
         args->beta = k0 ? 1 : p->beta;
-        if ((plan->a_bytes && !pack(dev, p->type, stream, packed_a, p->m, args->k, &args->a, &args->lda, &args->a_kmajor)) ||
-            (plan->b_bytes && !pack(dev, p->type, stream, packed_b, p->n, args->k, &args->b, &args->ldb, &args->b_kmajor)) ||
+        if ((plan->a_bytes && !pack(dev, p->type, stream, args, packed_a, p->m, args->k, &args->a, &args->lda, &args->a_kmajor)) ||
+            (plan->b_bytes && !pack(dev, p->type, stream, args, packed_b, p->n, args->k, &args->b, &args->ldb, &args->b_kmajor)) ||
             !gg_gpu_tensor_map(&args->map_a, p->type, args->a, p->m, args->k, args->lda, row->tile_m, row->tile_k, 0) ||
             !gg_gpu_tensor_map(&args->map_b, p->type, args->b, p->n, args->k, args->ldb, row->tile_n, row->tile_k, 0) ||
             !start_tiles(dev, row, p, choice->splits, stream, args))
@@ -112,7 +137,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     return true;
 }
 
-static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
+static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
+                          const struct source *source, struct gg_args *args)
 {
     const struct gg_kernel *row = choice->kernel;
     const bool b_large = p->n > row->tile_n;
@@ -120,7 +146,7 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
     args->splits = choice->splits;
     args->tile_n = row->tile_n;
     if (args->splits > 1) {
-        args->workspace = gg_gpu_workspace(dev, stream, (size_t)(args->splits * x * y) * gg_size(p->type));
+        args->workspace = scratch(dev, stream, source, (size_t)(args->splits * x * y) * gg_size(p->type));
         if (!args->workspace)
             args->splits = 1;
     }
@@ -129,9 +155,11 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
            (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, 256), stream, args));
 }
 
-bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
+/* Any row but GG_TENSOR. */
+static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     const struct gg_kernel *row = choice->kernel;
+    const struct gg_gate *gate = source->gate;
     struct gg_args args = {.a = p->a,
                            .b = p->b,
                            .c = p->c,
@@ -147,24 +175,86 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
                            .b_kmajor = p->b_kmajor,
                            .a_vec = !gg_must_pack(p->type, p->a, p->lda, false),
                            .b_vec = !gg_must_pack(p->type, p->b, p->ldb, false),
-                           .c_vec = !gg_must_pack(p->type, p->c, p->ldc, false)};
+                           .c_vec = !gg_must_pack(p->type, p->c, p->ldc, false),
+                           .verdict = gate ? gate->verdict : NULL,
+                           .gate_mask = gate ? gate->mask : 0,
+                           .gate_value = gate ? gate->value : 0};
 
-    if (p->m == 0 || p->n == 0)
-        return true;
-    if (p->k == 0 || p->alpha == 0)
-        return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
     if (row->role == GG_TMA) {
         struct packing plan;
-        if (plan_packing(dev, choice, p, stream, &plan))
+        size_t need;
+        if (plan_packing(choice, p, &plan, &need) && (need == 0 || (plan.memory = scratch(dev, stream, source, need))))
             return launch_tma(dev, choice, p, stream, &plan, &args);
         while (row->role == GG_TMA)
             row++;
         return start_tiles(dev, row, p, 1, stream, &args);
     }
     if (row->role == GG_SKINNY)
-        return launch_skinny(dev, choice, p, stream, &args);
+        return launch_skinny(dev, choice, p, stream, source, &args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
-        args.workspace = gg_gpu_workspace(dev, stream, parts);
+        args.workspace = scratch(dev, stream, source, parts);
     return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args);
+}
+
+bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
+                     void *memory, size_t bytes)
+{
+    return launch(dev, choice, p, stream, &(struct source){gate, memory, bytes});
+}
+
+size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p)
+{
+    struct packing plan;
+    size_t need;
+    if (choice->kernel->role == GG_TMA)
+        return plan_packing(choice, p, &plan, &need) ? need : 0;
+    if (choice->kernel->role == GG_SKINNY)
+        return choice->splits > 1 ? (size_t)(choice->splits * p->m * p->n) * gg_size(p->type) : 0;
+    return part_bytes(choice->kernel, p, choice->splits);
+}
+
+/* With less scratch a chain would split more than multiply. */
+enum { LEAST = 64 << 20 };
+
+/* A chain with as much scratch as can be had; FFMA when that is too little for any. */
+static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
+{
+    struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel};
+    const size_t all = gg_chain_bytes(&chain, p);
+    for (size_t bytes = all < GG_CHAIN_MOST ? all : GG_CHAIN_MOST; bytes == all || bytes >= LEAST; bytes /= 4) {
+        chain.verdict = gg_gpu_workspace(dev, stream, GG_VERDICT_BYTES + bytes);
+        chain.memory = (char *)chain.verdict + GG_VERDICT_BYTES;
+        chain.bytes = bytes;
+        if (chain.verdict)
+            return gg_chain_gemm(&chain, p);
+    }
+    struct gg_gemm strict = *p;
+    strict.precision = GG_STRICT;
+    const struct gg_choice ffma = gg_select(&strict, &dev->arch, NULL);
+    return launch(dev, &ffma, &strict, stream, &(struct source){0});
+}
+
+bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
+{
+    if (p->m == 0 || p->n == 0)
+        return true;
+    if (p->k == 0 || p->alpha == 0) {
+        const struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
+        return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
+    }
+    if (gg_is_chain(choice->kernel))
+        return launch_chain(dev, choice, p, stream);
+    return launch(dev, choice, p, stream, &(struct source){0});
+}
+
+const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
+{
+    if (!gg_is_chain(choice->kernel) || p->k == 0 || p->alpha == 0)
+        return choice->kernel;
+    const struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel, .verdict = gg_gpu_workspace(dev, stream, GG_VERDICT_BYTES)};
+    const struct gg_kernel *row = chain.verdict ? gg_chain_server(&chain) : NULL;
+    struct gg_gemm strict = *p;
+    strict.precision = GG_STRICT;
+    return row ? row : gg_select(&strict, &dev->arch, NULL).kernel;
 }

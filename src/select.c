@@ -4,7 +4,7 @@
  * round of tiles; with fewer blocks than per_sm an SM is slower than `rate`. Memory: A, B and C once. */
 #include <string.h>
 
-#include "kernels.h"
+#include "tensor.h"
 
 #define GG_KERNEL(name, file, ...) extern const unsigned char gg_image_##file[];
 #include "../cuda/kernels.def"
@@ -64,6 +64,8 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     if (row->cc_min == 90 && row->cc_max == 90)
         return false;
 #endif
+    if (gg_is_chain(row))
+        return gg_chain_legal(row, p);
     if (row->role == GG_TMA)
         return p->k >= GG_SHORTEST_RUN * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31;
     return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
@@ -120,29 +122,42 @@ static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const s
     return most >= arch->sms ? arch->sms : most >= 1 ? (int)most : 1;
 }
 
-struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+/* The fastest of p's legal rows, chains or others, or the one that is forced. */
+static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, bool chains)
 {
     struct gg_choice best = {NULL, 1, 0};
-    bool forced = false;
-    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count && !forced; row++) {
-        if (!legal(row, p, arch))
+    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
+        if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        forced = force && strcmp(force, row->name) == 0;
-        if (forced)
-            best.kernel = NULL;
-        if (row->role == GG_SKINNY) {
-            const int splits = pieces(row, p, arch);
-            const double seconds = predict_skinny(row, p, arch, splits);
-            if (!best.kernel || seconds < best.seconds)
-                best = (struct gg_choice){row, splits, seconds};
-            continue;
-        }
-        const int candidates[] = {1, sharers(row, p, arch)};
+        int candidates[] = {1, 1};
+        if (row->role == GG_SKINNY)
+            candidates[0] = candidates[1] = pieces(row, p, arch);
+        else if (!chains)
+            candidates[1] = sharers(row, p, arch);
         for (int i = 0; i < 2; i++) {
-            const double seconds = predict(row, p, arch, candidates[i]);
+            const double seconds = chains                     ? gg_chain_seconds(row, p, arch)
+                                   : row->role == GG_SKINNY ? predict_skinny(row, p, arch, candidates[i])
+                                                              : predict(row, p, arch, candidates[i]);
             if (!best.kernel || seconds < best.seconds)
                 best = (struct gg_choice){row, candidates[i], seconds};
         }
     }
     return best;
+}
+
+struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+{
+    for (int chains = 0; force && chains < 2; chains++) {
+        const struct gg_choice forced = fastest(p, arch, force, chains);
+        if (forced.kernel)
+            return forced;
+    }
+    const struct gg_choice ffma = fastest(p, arch, NULL, false), chain = fastest(p, arch, NULL, true);
+    if (!chain.kernel)
+        return ffma;
+    /* Whether the tensor cores serve must not depend on where the operands lie: staged ones are aligned, and C is to be the same. */
+    struct gg_gemm aligned = *p;
+    aligned.a = aligned.b = aligned.c = NULL;
+    aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
+    return chain.seconds < fastest(&aligned, arch, NULL, false).seconds ? chain : ffma;
 }

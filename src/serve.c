@@ -18,6 +18,7 @@ static struct {
 } g;
 
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
+static _Thread_local enum gpugemm_precision precision;
 static _Thread_local bool on_gpu;
 
 enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mode)
@@ -25,6 +26,23 @@ enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mod
     enum gpugemm_pointer_mode before = pointer_mode;
     pointer_mode = mode;
     return before;
+}
+
+enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision wanted)
+{
+    enum gpugemm_precision before = precision;
+    precision = wanted;
+    return before;
+}
+
+static enum gg_precision precision_in_force(void)
+{
+    switch (precision) {
+    case GPUGEMM_PRECISION_STRICT: return GG_STRICT;
+    case GPUGEMM_PRECISION_FP32: return GG_FP32;
+    case GPUGEMM_PRECISION_TF32: return GG_TF32;
+    default: return gg_config()->precision;
+    }
 }
 
 bool gg_on_gpu(void)
@@ -157,7 +175,11 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
     gg_fp_reset();
-    bool complete = carry_out(request, gg_fp_rounds_to_nearest(fp), record);
+    struct gg_gemm precise = *p;
+    precise.precision = p->type == GG_S ? precision_in_force() : GG_STRICT;
+    struct gg_request with = *request;
+    with.p = &precise;
+    bool complete = carry_out(&with, gg_fp_rounds_to_nearest(fp), record);
     gg_fp_write(fp);
     pthread_setcancelstate(cancel, NULL);
     errno = saved;

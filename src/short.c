@@ -193,8 +193,11 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     gg_copy_end();
     free(legs);
     outcome->bytes_down = arrived * c->pitch;
-    if (arrived == c->lines)
+    if (arrived == c->lines) {
+        if (gg_watched())
+            outcome->kernel = gg_served(lane->dev, &choice, &q, stream);
         return true;
+    }
     (void)gg_gpu_stream_sync(stream); /* nothing may still use the buffers when the next call takes this lane */
     if (arrived == 0)
         return false;

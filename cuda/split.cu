@@ -1,0 +1,248 @@
+/* split — the operands of a tensor tier: each FP32 element as FP16 or BF16 pieces, and the certificate that they will do.
+ *
+ * One pass over op(A) (m×k) and op(B) (n×k), whatever their layout, pitch and alignment; "row" is a row of either. A block takes 128 rows
+ * and p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by
+ * side, so that loads and stores are whole sectors in both layouts. What it writes is the very image of shared memory that tensor.cu wants:
+ * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond the matrix.
+ *
+ * FP16 (gg_split_fp16; gg_split_tf32 writes hi only). A row is scaled by a power of two such that the largest of its first 32 elements lies
+ *   in [2^12, 2^13). x = hi + lo, to 2^-23 |x| where |x| >= 1/2, else to 2^-25 (scaled). Certified when every row is all zeros or
+ *     - no element exceeds 60000 (scaled): nothing overflows, no Inf, no NaN;
+ *     - of every 64 consecutive k at least 40 elements are at least 2^7 (scaled). Two rows then have 16 such places in common in every chunk:
+ *       their products dwarf what small elements lose, and no dot product has so few terms that FFMA would be better;
+ *     - the scale is within 2^±45, so that no sum can overflow or become subnormal.
+ * BF16 (gg_split_bf16). x = a0 + a1 + a2 exactly. Certified when every element is 0 or within 2^-58..2^49, and at least 40 of 64 are not 0.
+ * gg_certify looks for both and writes nothing. docs/precision.md says what follows from the certificates.
+ *
+ * A verdict ends the pass early: wide data cost a tier no more than its first blocks. Registers <= 80, no shared memory, 3 blocks an SM. */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "tensor.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40;
+
+struct operand {
+    const float *x;
+    int64_t rows, k, ld;
+    bool kmajor, vec;
+    char *pieces;
+    float *scale;
+};
+
+/* Elements (row, k…k+7); zeros beyond the matrix. */
+__device__ inline void load(float (&v)[8], const operand &o, int64_t row, int64_t k)
+{
+    if (o.kmajor && o.vec && row < o.rows && k + 8 <= o.k) {
+        const float4 *at = reinterpret_cast<const float4 *>(o.x + row * o.ld + k);
+        const float4 a = at[0], b = at[1];
+        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+        return;
+    }
+    const int64_t row_step = o.kmajor ? o.ld : 1, k_step = o.kmajor ? 1 : o.ld;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        v[i] = row < o.rows && k + i < o.k ? o.x[row * row_step + (k + i) * k_step] : 0;
+}
+
+/* Over the 4 threads that share a row. */
+template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
+{
+    x = f(x, __shfl_xor_sync(~0u, x, 8));
+    return f(x, __shfl_xor_sync(~0u, x, 16));
+}
+
+template <int PIECES_> struct fp16_tier {
+    static constexpr int PIECES = PIECES_;
+    static constexpr unsigned NOT = GG_NOT_FP16;
+    float scale[2]; /* of this thread's two rows */
+    bool zero[2];   /* their first elements are 0; then all must be */
+    bool bad = false;
+
+    __device__ void look(const operand &o, const int64_t (&row)[2], int lane_k, bool first)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float v[8], most = 0;
+            load(v, o, row[h], lane_k * 8);
+            for (int i = 0; i < 8; i++)
+                most = fmaxf(most, fabsf(v[i]));
+            most = over_row([](float x, float y) { return fmaxf(x, y); }, most);
+            const int exponent = int(__float_as_uint(most) >> 23) - 127;
+            zero[h] = most == 0;
+            bad |= !zero[h] && (exponent < -45 || exponent > 45);
+            scale[h] = zero[h] || bad ? 1 : __uint_as_float((127 + 12 - exponent) << 23);
+            if (first && lane_k == 0 && row[h] < o.rows)
+                o.scale[row[h]] = zero[h] || bad ? 1 : __uint_as_float((127 - 12 + exponent) << 23);
+        }
+    }
+
+    /* The pieces of 8 elements; how many of them count. */
+    __device__ int split(const float (&v)[8], int h, uint4 (&out)[PIECES])
+    {
+        __half2 *hi = reinterpret_cast<__half2 *>(&out[0]), *lo = reinterpret_cast<__half2 *>(&out[PIECES - 1]);
+        int large = 0;
+#pragma unroll
+        for (int i = 0; i < 8; i += 2) {
+            const float y0 = v[i] * scale[h], y1 = v[i + 1] * scale[h];
+            hi[i / 2] = __floats2half2_rn(y0, y1);
+            if constexpr (PIECES == 2) {
+                const float2 back = __half22float2(hi[i / 2]);
+                lo[i / 2] = __floats2half2_rn(y0 - back.x, y1 - back.y);
+            }
+            large += (fabsf(y0) >= 128.f) + (fabsf(y1) >= 128.f);
+            bad |= !(fabsf(y0) <= 60000.f && fabsf(y1) <= 60000.f) || (zero[h] && (y0 != 0 || y1 != 0));
+        }
+        return zero[h] ? 8 : large;
+    }
+};
+
+struct bf16_tier {
+    static constexpr int PIECES = 3;
+    static constexpr unsigned NOT = GG_NOT_BF16;
+    bool bad = false;
+
+    __device__ void look(const operand &o, const int64_t (&row)[2], int lane_k, bool first)
+    {
+        for (int h = 0; h < 2; h++)
+            if (first && lane_k == 0 && row[h] < o.rows)
+                o.scale[row[h]] = 1;
+    }
+
+    __device__ int split(const float (&v)[8], int, uint4 (&out)[PIECES])
+    {
+        __nv_bfloat162 *a0 = reinterpret_cast<__nv_bfloat162 *>(&out[0]);
+        __nv_bfloat162 *a1 = reinterpret_cast<__nv_bfloat162 *>(&out[1]), *a2 = reinterpret_cast<__nv_bfloat162 *>(&out[2]);
+        int nonzero = 0;
+#pragma unroll
+        for (int i = 0; i < 8; i += 2) {
+            float2 x = make_float2(v[i], v[i + 1]);
+            a0[i / 2] = __float22bfloat162_rn(x);
+            float2 back = __bfloat1622float2(a0[i / 2]);
+            x.x -= back.x, x.y -= back.y;
+            a1[i / 2] = __float22bfloat162_rn(x);
+            back = __bfloat1622float2(a1[i / 2]);
+            x.x -= back.x, x.y -= back.y;
+            a2[i / 2] = __float22bfloat162_rn(x);
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const float size = fabsf(v[i + e]);
+                nonzero += size != 0;
+                bad |= size != 0 && !(size >= 0x1p-58f && size < 0x1p49f);
+            }
+        }
+        return nonzero;
+    }
+};
+
+/* A block's share of the work, and a thread's. */
+struct share {
+    operand o;
+    int64_t block, chunk, end, chunks; /* of 128 rows; of 64 k, this block's */
+    int64_t row[2];
+    int lane_k, row0;
+
+    __device__ share(const gg_args &p) : chunks(gg_ceil_div(p.k, CHUNK))
+    {
+        const int64_t groups = gg_ceil_div(chunks, p.splits), of_a = gg_ceil_div(p.m, ROWS) * groups;
+        const bool is_a = blockIdx.x < of_a;
+        const int64_t index = is_a ? blockIdx.x : blockIdx.x - of_a;
+        o = is_a ? operand{static_cast<const float *>(p.a), p.m, p.k, p.lda, bool(p.a_kmajor), bool(p.a_vec), static_cast<char *>(p.pieces_a),
+                           p.scale_a}
+                 : operand{static_cast<const float *>(p.b), p.n, p.k, p.ldb, bool(p.b_kmajor), bool(p.b_vec), static_cast<char *>(p.pieces_b),
+                           p.scale_b};
+        block = index / groups;
+        chunk = index % groups * p.splits;
+        end = min(chunks, chunk + p.splits);
+        lane_k = threadIdx.x % 32 / 8;
+        row0 = threadIdx.x / 32 * 16 + threadIdx.x % 8;
+        row[0] = block * ROWS + row0;
+        row[1] = row[0] + 8;
+    }
+
+    /* Of this thread's two rows 2×8 elements of a chunk. */
+    __device__ void load_chunk(float (&v)[2][2][8], int64_t chunk) const
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int g = 0; g < 2; g++)
+                load(v[h][g], o, row[h], chunk * CHUNK + g * 32 + lane_k * 8);
+    }
+
+    /* Is the row's chunk, of whose elements this thread saw `count` that count, too thin? */
+    __device__ bool thin(int count, int h) const
+    {
+        count = over_row([](int x, int y) { return x + y; }, count);
+        return count < ENOUGH && row[h] < o.rows && (chunk + 1) * CHUNK <= o.k;
+    }
+};
+
+__device__ inline bool ruled_out(const gg_args &p, unsigned tiers) { return (*static_cast<volatile uint32_t *>(p.verdict) & tiers) == tiers; }
+
+template <typename TIER> __device__ void split(const gg_args &p)
+{
+    constexpr int64_t PIECE_BYTES = ROWS * GG_TENSOR_STEP * 2, STEP_BYTES = TIER::PIECES * PIECE_BYTES;
+    if (gg_gated(p) || ruled_out(p, TIER::NOT))
+        return;
+    share s(p);
+    float v[2][2][8];
+    s.load_chunk(v, s.chunk);
+    TIER tier;
+    tier.look(s.o, s.row, s.lane_k, s.chunk == 0);
+    bool bad = false;
+    for (;;) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int count = 0;
+#pragma unroll
+            for (int g = 0; g < 2; g++) {
+                uint4 pieces[TIER::PIECES];
+                count += tier.split(v[h][g], h, pieces);
+                char *to = s.o.pieces + ((s.block * s.chunks + s.chunk) * 2 + g) * STEP_BYTES + gg_swizzled(s.row0 + 8 * h, s.lane_k);
+#pragma unroll
+                for (int i = 0; i < TIER::PIECES; i++)
+                    *reinterpret_cast<uint4 *>(to + i * PIECE_BYTES) = pieces[i];
+            }
+            bad |= s.thin(count, h);
+        }
+        if (++s.chunk == s.end)
+            break;
+        s.load_chunk(v, s.chunk);
+    }
+    if (bad || tier.bad)
+        atomicOr(p.verdict, TIER::NOT);
+}
+
+__device__ inline void certify(const gg_args &p)
+{
+    if (ruled_out(p, GG_NOT_FP16 | GG_NOT_BF16))
+        return;
+    share s(p);
+    fp16_tier<1> half;
+    bf16_tier brain;
+    bool thin[2] = {};
+    half.look(s.o, s.row, s.lane_k, false);
+    for (; s.chunk < s.end; s.chunk++) {
+        float v[2][2][8];
+        s.load_chunk(v, s.chunk);
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            uint4 unused[3], unused_too[1];
+            thin[0] |= s.thin(half.split(v[h][0], h, unused_too) + half.split(v[h][1], h, unused_too), h);
+            thin[1] |= s.thin(brain.split(v[h][0], h, unused) + brain.split(v[h][1], h, unused), h);
+        }
+    }
+    const unsigned verdict = (thin[0] || half.bad ? GG_NOT_FP16 : 0) | (thin[1] || brain.bad ? GG_NOT_BF16 : 0);
+    if (verdict)
+        atomicOr(p.verdict, verdict);
+}
+
+extern "C" {
+__global__ void __launch_bounds__(THREADS, 3) gg_split_tf32(const __grid_constant__ gg_args p) { split<fp16_tier<1>>(p); }
+__global__ void __launch_bounds__(THREADS, 3) gg_split_fp16(const __grid_constant__ gg_args p) { split<fp16_tier<2>>(p); }
+__global__ void __launch_bounds__(THREADS, 3) gg_split_bf16(const __grid_constant__ gg_args p) { split<bf16_tier>(p); }
+__global__ void __launch_bounds__(THREADS, 3) gg_certify(const __grid_constant__ gg_args p) { certify(p); }
+}
+#endif

@@ -1,0 +1,301 @@
+/* tensor — sgemm on the tensor cores of sm_90 to FP32 accuracy, from the pieces that split.cu writes: persistent, tile 128×128, 384 threads.
+ *
+ * A warpgroup copies (one thread of it), two compute 64 columns of C each. wgmma truncates: its sums must be moved to FP32 registers, which
+ * round to nearest, every 32 k. So a thread keeps three sets of 64 sums: `main`, the products of the leading pieces over 32 k; `corr`, all
+ * other products, which are 2^-8 or 2^-11 times smaller and so may stay in the tensor core's hands for MUCH k; and `master`, the total.
+ * While the tensor cores work on corr, main is added to master: they never wait for it.
+ *
+ * C is stored from registers: as wgmma's rows are C's columns, 4 threads hold 8 neighbours of a column, a whole sector. */
+#include "tensor.cuh"
+
+constexpr int TILE = GG_TENSOR_TILE;
+
+/* Which pieces of A and B the i-th product of corr takes. */
+struct tf32_products {
+    static constexpr int PIECES = 1, CORR = 0;
+    static constexpr bool HALF = true;
+    static __device__ constexpr int a(int) { return 0; }
+    static __device__ constexpr int b(int) { return 0; }
+};
+
+struct fp16_products {
+    static constexpr int PIECES = 2, CORR = 2;
+    static constexpr bool HALF = true;
+    static __device__ constexpr int a(int i) { return i; }
+    static __device__ constexpr int b(int i) { return 1 - i; }
+};
+
+struct bf16_products {
+    static constexpr int PIECES = 3, CORR = 5;
+    static constexpr bool HALF = false;
+    static __device__ constexpr int a(int i) { return i < 3 ? i : i - 3; }     /* 0 1 2 0 1 */
+    static __device__ constexpr int b(int i) { return i < 3 ? 2 - i : 4 - i; } /* 2 1 0 1 0 */
+};
+
+/* D (64×128 of a warpgroup) = x y + (add ? D : 0), 16 k; x and y describe shared memory. */
+template <bool HALF> __device__ inline void wgmma(float (&d)[64], uint64_t x, uint64_t y, int add)
+{
+#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
+#define GG_WGMMA(type)                                                                                                                              \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;\n"                                                                                         \
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                                       \
+                 " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "  \
+                 "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "    \
+                 "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 0; }"                                          \
+                 : GG_D16(0), GG_D16(16), GG_D16(32), GG_D16(48)                                                                                    \
+                 : "l"(x), "l"(y), "r"(add))
+    if constexpr (HALF)
+        GG_WGMMA("f16");
+    else
+        GG_WGMMA("bf16");
+#undef GG_WGMMA
+#undef GG_D16
+#undef GG_D4
+}
+
+/* Descriptor of rows of 64 bytes from shared address `at` on, swizzled as gg_swizzled does; groups of 8 rows are contiguous. */
+__device__ inline uint64_t describe(unsigned at)
+{
+    return (at & 0x3ffff) >> 4 | uint64_t(1) << 16 | uint64_t(8 * 64 / 16) << 32 | uint64_t(2) << 62;
+}
+
+/* The compiler must not move uses of d across this. */
+__device__ inline void pin(float (&d)[64])
+{
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
+}
+
+template <int PENDING> __device__ inline void await_wgmma() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+__device__ inline void commit_wgmma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+/* One block, or SHARES of them in a cluster, for a tile: then each sums a share of k, and half of the tile each, which they exchange at the end. */
+template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
+    static constexpr int STEP = GG_TENSOR_STEP, PIECES = PRODUCTS::PIECES;
+    static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES, STAGE_BYTES = 2 * PANEL_BYTES;
+    static constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + 1024; /* dynamic shared memory starts at any multiple of 16 */
+    using ring_t = gg_ring<STAGES>;
+    static_assert(STAGES * STAGE_BYTES >= GG_CONSUMERS / 2 * 64 * 4 && SHARES <= 2, "half a tile goes through the ring's memory");
+
+    /* This block's tiles: of whole ones every gridDim-th; of shared ones a single one. */
+    struct work {
+        int64_t index, tiles_m, tiles_n;
+        int first, steps; /* of k, in this block's share */
+
+        __device__ work(const gg_args &p) : index(blockIdx.x / SHARES), tiles_m(gg_ceil_div(p.m, TILE)), tiles_n(gg_ceil_div(p.n, TILE))
+        {
+            const int all = total(p), half = (all + 1) / 2;
+            first = rank() ? half : 0;
+            steps = SHARES == 1 ? all : rank() ? all - half : half;
+        }
+
+        static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
+        static __device__ int rank() { return SHARES == 1 ? 0 : blockIdx.x % SHARES; }
+        __device__ bool more() const { return index < tiles_m * tiles_n; }
+
+        /* Down the columns of a band of 8 tile rows: blocks that run together share panels, in L2. */
+        __device__ void next(int64_t &tile_m, int64_t &tile_n)
+        {
+            constexpr int64_t GROUP = 8;
+            const int64_t band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
+            tile_m = band * GROUP + in_band % rows;
+            tile_n = in_band / rows;
+            index = SHARES == 1 ? index + gridDim.x : tiles_m * tiles_n;
+        }
+    };
+
+    static __device__ void copy(unsigned to, const char *from, unsigned barrier)
+    {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+                     "n"(PANEL_BYTES), "r"(barrier)
+                     : "memory");
+    }
+
+    static __device__ void produce(const gg_args &p, ring_t ring, unsigned shared)
+    {
+        const int64_t row_bytes = int64_t(work::total(p)) * PANEL_BYTES;
+        for (work w(p); w.more();) {
+            int64_t tile_m, tile_n;
+            w.next(tile_m, tile_n);
+            const char *a = static_cast<const char *>(p.pieces_a) + tile_m * row_bytes + int64_t(w.first) * PANEL_BYTES;
+            const char *b = static_cast<const char *>(p.pieces_b) + tile_n * row_bytes + int64_t(w.first) * PANEL_BYTES;
+            for (int step = 0; step < w.steps; step++) {
+                const unsigned to = shared + ring.stage * STAGE_BYTES, barrier = ring.full + 8 * ring.stage;
+                ring.wait_empty();
+                ring.expect_full(ring.stage, STAGE_BYTES);
+                copy(to, a, barrier);
+                copy(to + PANEL_BYTES, b, barrier);
+                a += PANEL_BYTES, b += PANEL_BYTES;
+                ring.next();
+            }
+        }
+    }
+
+    /* All threads of the cluster. */
+    static __device__ void cluster_barrier()
+    {
+        asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+    }
+
+    /* The other block's sums of this block's half of the tile are added to ours; false: this thread's are of the other half, and given away. */
+    static __device__ bool exchange(float (&sum)[64], unsigned shared, int group)
+    {
+        const int rank = work::rank();
+        const unsigned at = shared + threadIdx.x % 128 * 16;
+        cluster_barrier(); /* nobody reads stages any more */
+        if (group != rank) {
+            unsigned to;
+            asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(at), "r"(rank ^ 1));
+#pragma unroll
+            for (int i = 0; i < 64; i += 4)
+                asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 512), "f"(sum[i]), "f"(sum[i + 1]),
+                             "f"(sum[i + 2]), "f"(sum[i + 3])
+                             : "memory");
+        }
+        cluster_barrier();
+        if (group != rank)
+            return false;
+#pragma unroll
+        for (int i = 0; i < 64; i += 4) {
+            float v[4];
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(at + i * 512));
+            for (int e = 0; e < 4; e++)
+                sum[i + e] += v[e];
+        }
+        return true;
+    }
+
+    static __device__ void consume(const gg_args &p, ring_t ring, unsigned shared)
+    {
+        const int group = threadIdx.x / 128;
+        float master[64], main[64], corr[64];
+        for (work w(p); w.more();) {
+            int64_t tile_m, tile_n;
+            w.next(tile_m, tile_n);
+#pragma unroll
+            for (int i = 0; i < 64; i++)
+                master[i] = 0;
+            int previous = -1;
+            for (int step = 0; step < w.steps; step++) {
+                ring.wait_full();
+                const unsigned y = shared + ring.stage * STAGE_BYTES, x = y + PANEL_BYTES + group * (64 * STEP * 2);
+                pin(main);
+                order_wgmma();
+#pragma unroll
+                for (int k = 0; k < STEP / 16; k++)
+                    wgmma<PRODUCTS::HALF>(main, describe(x + k * 32), describe(y + k * 32), k);
+                commit_wgmma();
+#pragma unroll
+                for (int i = 0; i < PRODUCTS::CORR; i++)
+#pragma unroll
+                    for (int k = 0; k < STEP / 16; k++)
+                        wgmma<PRODUCTS::HALF>(corr, describe(x + PRODUCTS::b(i) * PIECE_BYTES + k * 32),
+                                              describe(y + PRODUCTS::a(i) * PIECE_BYTES + k * 32), i + k > 0 || step > 0);
+                if constexpr (PRODUCTS::CORR > 0)
+                    commit_wgmma();
+                await_wgmma<(PRODUCTS::CORR > 0)>();
+                pin(main);
+                if (previous >= 0) /* its corr was done before main */
+                    ring.arrive_empty(previous);
+#pragma unroll
+                for (int i = 0; i < 64; i++)
+                    master[i] += main[i];
+                previous = ring.stage;
+                ring.next();
+            }
+            await_wgmma<0>();
+            ring.arrive_empty(previous);
+            if constexpr (PRODUCTS::CORR > 0) {
+                pin(corr);
+#pragma unroll
+                for (int i = 0; i < 64; i++)
+                    master[i] += corr[i];
+            }
+            if constexpr (SHARES == 2)
+                if (!exchange(master, shared, group))
+                    return;
+            store(p, tile_m * TILE, tile_n * TILE + group * 64, master);
+        }
+    }
+
+    static __device__ void store(const gg_args &p, int64_t m0, int64_t n0, const float (&sum)[64])
+    {
+        const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+        const int64_t i0 = m0 + lane % 4 * 2, j0 = n0 + warp * 16 + lane / 4;
+        const float alpha = float(p.alpha), beta = float(p.beta);
+        const bool vec = p.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(p.c) % 8 == 0;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int64_t j = j0 + 8 * h;
+            if (j >= p.n)
+                continue;
+            const float scale = p.scale_b[j];
+            float *column = static_cast<float *>(p.c) + j * p.ldc;
+#pragma unroll
+            for (int q = 0; q < 16; q++) {
+                const int64_t i = i0 + q * 8;
+                float v[2] = {};
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (i + e < p.m) {
+                        const float exact = sum[q * 4 + h * 2 + e] * (scale * p.scale_a[i + e]);
+                        v[e] = beta == 0 ? alpha * exact : alpha * exact + beta * column[i + e];
+                    }
+                if (vec && i + 1 < p.m)
+                    *reinterpret_cast<float2 *>(column + i) = make_float2(v[0], v[1]);
+                else
+#pragma unroll
+                    for (int e = 0; e < 2; e++)
+                        if (i + e < p.m)
+                            column[i + e] = v[e];
+            }
+        }
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        if (gg_gated(p))
+            return;
+        extern __shared__ __align__(128) char shared_memory[];
+        const unsigned shared = (gg_shared(shared_memory) + 1023) & ~1023u; /* swizzle patterns repeat every 1024 bytes */
+        ring_t ring(reinterpret_cast<uint64_t *>(shared_memory + (shared - gg_shared(shared_memory)) + STAGES * STAGE_BYTES));
+        if (threadIdx.x == 0)
+            ring.init(1, GG_CONSUMERS / 32);
+        __syncthreads();
+        if (threadIdx.x >= GG_CONSUMERS) {
+            gg_give_registers<40>();
+            if (threadIdx.x == GG_CONSUMERS)
+                produce(p, ring, shared);
+            if constexpr (SHARES == 2) {
+                __syncwarp();
+                cluster_barrier();
+                cluster_barrier();
+            }
+        } else {
+            gg_take_registers<232>();
+            consume(p, ring, shared);
+        }
+    }
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+using tf32 = tensor_gemm<tf32_products, 12, 1>;
+using fp16 = tensor_gemm<fp16_products, 6, 1>;
+using bf16 = tensor_gemm<bf16_products, 4, 1>;
+using tf32_pair = tensor_gemm<tf32_products, 12, 2>;
+using fp16_pair = tensor_gemm<fp16_products, 6, 2>;
+static_assert(tf32::SHARED == gg_shared_tensor_tf32 && tf32_pair::SHARED == gg_shared_tensor_tf32_pair, "kernels.def");
+static_assert(fp16::SHARED == gg_shared_tensor_fp16 && fp16_pair::SHARED == gg_shared_tensor_fp16_pair, "kernels.def");
+static_assert(bf16::SHARED == gg_shared_tensor_bf16, "kernels.def");
+
+extern "C" {
+__global__ void __launch_bounds__(384, 1) tensor_tf32(const __grid_constant__ gg_args p) { tf32::run(p); }
+__global__ void __launch_bounds__(384, 1) tensor_fp16(const __grid_constant__ gg_args p) { fp16::run(p); }
+__global__ void __launch_bounds__(384, 1) tensor_bf16(const __grid_constant__ gg_args p) { bf16::run(p); }
+__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) tensor_tf32_pair(const __grid_constant__ gg_args p) { tf32_pair::run(p); }
+__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) tensor_fp16_pair(const __grid_constant__ gg_args p) { fp16_pair::run(p); }
+}
+#endif

@@ -1,0 +1,235 @@
+/* tensor.c — owns the chain of launches that serves sgemm from the tensor cores when the operands allow it, and by FFMA when not. See tensor.h.
+ * It waits for nothing and reads nothing back: which tier serves is known on the GPU alone. Called by launch.c and, for host operands, staged.c. */
+#include "tensor.h"
+
+#include "../cuda/kernel.h"
+
+enum { TILE = 128, CHUNK = 64 };
+enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* as the rows of GG_TENSOR, and of GG_SPLIT */
+
+/* By tier: 16-bit pieces of an element, and what a verdict against it says. */
+static const struct {
+    int pieces;
+    uint32_t not;
+} tiers[] = {{1, GG_NOT_FP16}, {2, GG_NOT_FP16}, {3, GG_NOT_BF16}};
+
+/* A chain whose kind is GG_TENSOR_PAIR is for C so small that FFMA is about as fast as BF16: it goes without that. */
+static enum tier next_tier(const struct gg_chain *chain, enum tier tier)
+{
+    return tier == BF16 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16;
+}
+
+static const struct gg_kernel *row_of(enum gg_role role, enum tier tier)
+{
+    const struct gg_kernel *row = gg_kernels;
+    for (int index = tier; row->role != role || index-- > 0; row++)
+        ;
+    return row;
+}
+
+static enum tier first_tier(const struct gg_chain *chain)
+{
+    enum tier tier = TF32;
+    while (row_of(chain->row->role, tier) != chain->row)
+        tier++;
+    return tier;
+}
+
+bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    const struct gg_chain chain = {.row = row};
+    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K &&
+           (p->m | p->n | p->k) < INT64_C(1) << 31;
+}
+
+/* Open when every tier before `tier` is ruled out and it is not. */
+static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
+{
+    struct gg_gate gate = {.verdict = chain->verdict};
+    for (enum tier t = first_tier(chain); t != tier; t = next_tier(chain, t))
+        gate.value |= tiers[t].not;
+    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not);
+    return gate;
+}
+
+/* ---- scratch ---------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t round_up(int64_t x, int64_t to) { return gg_ceil_div(x, to) * to; }
+
+/* The pieces of so many rows of k, and their scales. */
+static size_t piece_bytes(int64_t rows, int64_t k, int pieces) { return (size_t)(round_up(rows, TILE) * round_up(k, CHUNK) * pieces * 2); }
+static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
+{
+    return piece_bytes(rows, k, pieces) + (size_t)round_up(rows, 2 * TILE) * sizeof(float);
+}
+
+/* FFMA's part of p, which has no gate of its own choice: what strict precision would choose. */
+static struct gg_choice strict_choice(const struct gg_chain *chain, const struct gg_gemm *p, struct gg_gemm *strict)
+{
+    *strict = *p;
+    strict->precision = GG_STRICT;
+    return gg_select(strict, &chain->dev->arch, NULL);
+}
+
+/* No memory holds k (m + n) of 2^56: then SIZE_MAX. */
+static size_t pieces_of(int64_t m, int64_t n, int64_t k)
+{
+    return ((double)m + (double)n + 2 * TILE) * ((double)k + CHUNK) > 0x1p56 ? SIZE_MAX : operand_bytes(m, k, 3) + operand_bytes(n, k, 3);
+}
+
+size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p)
+{
+    struct gg_gemm strict;
+    const struct gg_choice choice = strict_choice(chain, p, &strict);
+    const size_t pieces = pieces_of(p->m, p->n, p->k), ffma = gg_launch_scratch(&choice, &strict);
+    return pieces > ffma ? pieces : ffma;
+}
+
+/* How many rows of A and of B are in pieces at one time: all, or the same of both, as far as memory goes. */
+static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *m, int64_t *n)
+{
+    *m = p->m, *n = p->n;
+    while (pieces_of(*m, *n, p->k) > chain->bytes) {
+        if (*m <= TILE && *n <= TILE)
+            return false;
+        if (*m > *n)
+            *m = round_up(*m / 2, TILE);
+        else
+            *n = round_up(*n / 2, TILE);
+    }
+    return true;
+}
+
+/* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
+
+static struct gg_args describe(const struct gg_gemm *q, const struct gg_gate *gate)
+{
+    return (struct gg_args){.a = q->a,
+                            .b = q->b,
+                            .c = q->c,
+                            .m = q->m,
+                            .n = q->n,
+                            .k = q->k,
+                            .lda = q->lda,
+                            .ldb = q->ldb,
+                            .ldc = q->ldc,
+                            .alpha = q->alpha,
+                            .beta = q->beta,
+                            .a_kmajor = q->a_kmajor,
+                            .b_kmajor = q->b_kmajor,
+                            .a_vec = !gg_must_pack(q->type, q->a, q->lda, false),
+                            .b_vec = !gg_must_pack(q->type, q->b, q->ldb, false),
+                            .verdict = gate->verdict,
+                            .gate_mask = gate->mask,
+                            .gate_value = gate->value};
+}
+
+/* The GG_SPLIT of `tier` over the first m rows of A and n of B. A block takes several chunks of k, unless there are too few blocks then. */
+static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args args, int64_t m, int64_t n)
+{
+    const int64_t chunks = gg_ceil_div(args.k, CHUNK);
+    const double rows = (double)(gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE)), full = 8.0 * chain->dev->arch.sms;
+    args.m = m, args.n = n;
+    args.splits = rows * (double)chunks >= 4 * full ? 4 : rows * (double)chunks >= 2 * full ? 2 : 1;
+    const double blocks = rows * (double)gg_ceil_div(chunks, args.splits);
+    return blocks == 0 || (blocks <= 2147483647.0 && gg_gpu_launch(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1},
+                                                                   chain->stream, &args));
+}
+
+/* q from its pieces, of which it has as many as fit. */
+static bool multiply(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
+{
+    const bool pair = chain->row->role == GG_TENSOR_PAIR;
+    const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE), sms = chain->dev->arch.sms;
+    const unsigned blocks = (unsigned)(pair ? 2 * tiles : tiles < sms ? tiles : sms); /* those of a pair take one tile */
+    return gg_gpu_launch(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1}, chain->stream, args);
+}
+
+/* One tier of q, cut into blocks whose pieces fit, down the columns: the pieces of B stay while those of A change. */
+static bool run_tier(const struct gg_chain *chain, enum tier tier, const struct gg_gemm *q)
+{
+    const struct gg_gate gate = gate_of(chain, tier);
+    const int pieces = tiers[tier].pieces;
+    int64_t m, n;
+    if (!cut(chain, q, &m, &n))
+        return false;
+    struct gg_args args = describe(q, &gate);
+    char *const a = chain->memory, *const b = a + operand_bytes(m, q->k, pieces);
+    args.pieces_a = a;
+    args.pieces_b = b;
+    args.scale_a = (float *)(a + piece_bytes(m, q->k, pieces));
+    args.scale_b = (float *)(b + piece_bytes(n, q->k, pieces));
+    const bool whole = m == q->m && n == q->n;
+    if (whole && !split(chain, tier, args, m, n))
+        return false;
+    for (int64_t j = 0; j < q->n; j += n) {
+        args.n = gg_min(n, q->n - j);
+        args.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
+        if (!whole && !split(chain, tier, args, 0, args.n))
+            return false;
+        for (int64_t i = 0; i < q->m; i += m) {
+            args.m = gg_min(m, q->m - i);
+            args.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
+            args.c = (float *)q->c + i + j * q->ldc;
+            if ((!whole && !split(chain, tier, args, args.m, 0)) || !multiply(chain, tier, &args))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool gg_chain_begin(const struct gg_chain *chain) { return gg_gpu_clear(chain->verdict, sizeof(uint32_t), chain->stream); }
+
+bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
+{
+    const struct gg_gate open = {.verdict = chain->verdict};
+    return split(chain, CERTIFY, describe(q, &open), q->m, q->n);
+}
+
+bool gg_chain_multiply(const struct gg_chain *chain, const struct gg_gemm *q)
+{
+    for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier))
+        if (!run_tier(chain, tier, q))
+            return false;
+    struct gg_gemm strict;
+    const struct gg_choice choice = strict_choice(chain, q, &strict);
+    const struct gg_gate gate = gate_of(chain, FFMA);
+    return choice.kernel && gg_launch_gated(chain->dev, &choice, &strict, chain->stream, &gate, chain->memory, chain->bytes);
+}
+
+/* Where the pieces of all fit, splitting them is certifying them: a tier's product comes after all of its split. */
+bool gg_chain_gemm(const struct gg_chain *chain, const struct gg_gemm *p)
+{
+    return gg_chain_begin(chain) && (pieces_of(p->m, p->n, p->k) <= chain->bytes || gg_chain_certify(chain, p)) && gg_chain_multiply(chain, p);
+}
+
+/* ---- what to expect -------------------------------------------------------------------------------------------------------------------- */
+
+/* From launching a chain to its end, but for the split and the product that serve: the launches that leave at once, and clearing the verdict. */
+static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6;
+
+/* Share of the memory bandwidth that a split reaches. */
+static const double SPLIT = 0.7;
+
+double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const struct gg_chain chain = {.row = row};
+    const bool pair = row->role == GG_TENSOR_PAIR;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, pieces = tiers[first_tier(&chain)].pieces;
+    const double tiles = (double)gg_ceil_div(p->m, row->tile_m) * (double)gg_ceil_div(p->n, row->tile_n);
+    const double steps = (double)gg_ceil_div(p->k, row->tile_k) / (pair ? 2 : 1), step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate;
+    const double at_once = pair ? arch->sms / 2 : arch->sms, rounds = (double)(int64_t)((tiles + at_once - 1) / at_once);
+    const double product = rounds * (steps * step + row->start) / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
+    return (pair ? SHORT_CHAIN : CHAIN) + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
+}
+
+const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
+{
+    uint32_t verdict = 0;
+    if (!gg_gpu_copy(&verdict, chain->verdict, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream))
+        return NULL;
+    enum tier tier = first_tier(chain);
+    while (tier != FFMA && verdict & tiers[tier].not)
+        tier = next_tier(chain, tier);
+    return tier == FFMA ? NULL : row_of(chain->row->role, tier);
+}

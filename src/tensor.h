@@ -1,0 +1,56 @@
+/* tensor.h — sgemm on the tensor cores to FP32 accuracy: a chain of kernels of which the operands' values decide, on the GPU, which computes C.
+ *
+ * A tier of the chain is a GG_SPLIT, which certifies both operands and writes them as pieces, and a GG_TENSOR, which multiplies the pieces.
+ * Each kernel looks at the call's verdict (one word in GPU memory) and leaves at once when it is not its turn:
+ *
+ *   FP16 split → FP16 product, if certified → BF16 split, if not → BF16 product, if certified → FFMA, if not
+ *
+ * The tier is the whole call's, never a tile's: all of op(A) and op(B) is certified before anything is multiplied, and an element of C depends
+ * on its row, its column, k, the tier and the chain's kind alone. So a call cut into blocks of m and n gives the same bits as one that is not. */
+#ifndef GG_TENSOR_H
+#define GG_TENSOR_H
+
+#include "kernels.h"
+
+/* A call's chain, on one stream. */
+struct gg_chain {
+    struct gg_device *dev;
+    gg_stream stream;
+    const struct gg_kernel *row; /* GG_TENSOR or GG_TENSOR_PAIR: the tier it begins with, and its kind */
+    void *verdict;               /* GG_VERDICT_BYTES in GPU memory, this chain's own until the stream is past it */
+    char *memory;                /* scratch, a multiple of 1024: the pieces, then what FFMA wants */
+    size_t bytes;
+};
+
+/* FFMA serves shorter k: its few roundings cannot be beaten for certain. */
+enum { GG_TENSOR_LEAST_K = 128 };
+
+enum { GG_VERDICT_BYTES = 1024 };
+
+/* No chain needs more scratch; one that has less cuts C into blocks and splits more often. */
+#define GG_CHAIN_MOST ((size_t)4 << 30)
+
+/* Scratch to multiply an m×n C in one go, FFMA included. */
+size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p);
+
+static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role == GG_TENSOR || row->role == GG_TENSOR_PAIR; }
+
+/* May a chain that begins with `row` serve p, whatever the values? */
+bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
+
+/* Seconds a chain takes that begins with `row` and is served by it. */
+double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);
+
+/* All of p. False: it was not enqueued, or not all of it. */
+bool gg_chain_gemm(const struct gg_chain *chain, const struct gg_gemm *p);
+
+/* The same in parts, for operands that come in parts: certify all rows of op(A) and op(B) once, then multiply any blocks of C. q is a part as a
+ * problem of its own, with all of k; certify looks at its A and B, m or n may be 0. begin comes first. */
+bool gg_chain_begin(const struct gg_chain *chain);
+bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q);
+bool gg_chain_multiply(const struct gg_chain *chain, const struct gg_gemm *q);
+
+/* The row that served, once the stream is past the chain: reads the verdict back. NULL: FFMA did. */
+const struct gg_kernel *gg_chain_server(const struct gg_chain *chain);
+
+#endif
