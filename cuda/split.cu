@@ -148,10 +148,10 @@ struct share {
         const int64_t groups = gg_ceil_div(chunks, p.splits), of_a = gg_ceil_div(p.m, ROWS) * groups;
         const bool is_a = blockIdx.x < of_a;
         const int64_t index = is_a ? blockIdx.x : blockIdx.x - of_a;
-        o = is_a ? operand{static_cast<const float *>(p.a), p.m, p.k, p.lda, bool(p.a_kmajor), bool(p.a_vec), static_cast<char *>(p.pieces_a),
-                           p.scale_a}
-                 : operand{static_cast<const float *>(p.b), p.n, p.k, p.ldb, bool(p.b_kmajor), bool(p.b_vec), static_cast<char *>(p.pieces_b),
-                           p.scale_b};
+        o = is_a ? operand{static_cast<const float *>(p.a), p.m,      p.k, p.lda, bool(p.a_kmajor), bool(p.a_vec),
+                           static_cast<char *>(p.pieces_a), p.scale_a}
+                 : operand{static_cast<const float *>(p.b), p.n,      p.k, p.ldb, bool(p.b_kmajor), bool(p.b_vec),
+                           static_cast<char *>(p.pieces_b), p.scale_b};
         block = index / groups;
         chunk = index % groups * p.splits;
         end = min(chunks, chunk + p.splits);

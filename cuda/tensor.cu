@@ -37,13 +37,13 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[64], uint64_t x, ui
 {
 #define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
-#define GG_WGMMA(type)                                                                                                                              \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;\n"                                                                                         \
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                                       \
-                 " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "  \
-                 "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "    \
-                 "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 0; }"                                          \
-                 : GG_D16(0), GG_D16(16), GG_D16(32), GG_D16(48)                                                                                    \
+#define GG_WGMMA(type)                                                                                                                               \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;\n"                                                                                          \
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                                        \
+                 " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "   \
+                 "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "     \
+                 "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 0; }"                                           \
+                 : GG_D16(0), GG_D16(16), GG_D16(32), GG_D16(48)                                                                                     \
                  : "l"(x), "l"(y), "r"(add))
     if constexpr (HALF)
         GG_WGMMA("f16");
@@ -55,10 +55,7 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[64], uint64_t x, ui
 }
 
 /* Descriptor of rows of 64 bytes from shared address `at` on, swizzled as gg_swizzled does; groups of 8 rows are contiguous. */
-__device__ inline uint64_t describe(unsigned at)
-{
-    return (at & 0x3ffff) >> 4 | uint64_t(1) << 16 | uint64_t(8 * 64 / 16) << 32 | uint64_t(2) << 62;
-}
+__device__ inline uint64_t describe(unsigned at) { return (at & 0x3ffff) >> 4 | uint64_t(1) << 16 | uint64_t(8 * 64 / 16) << 32 | uint64_t(2) << 62; }
 
 /* The compiler must not move uses of d across this. */
 __device__ inline void pin(float (&d)[64])
@@ -109,8 +106,8 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 
     static __device__ void copy(unsigned to, const char *from, unsigned barrier)
     {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
-                     "n"(PANEL_BYTES), "r"(barrier)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(PANEL_BYTES),
+                     "r"(barrier)
                      : "memory");
     }
 
@@ -135,10 +132,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     }
 
     /* All threads of the cluster. */
-    static __device__ void cluster_barrier()
-    {
-        asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
-    }
+    static __device__ void cluster_barrier() { asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); }
 
     /* The other block's sums of this block's half of the tile are added to ours; false: this thread's are of the other half, and given away. */
     static __device__ bool exchange(float (&sum)[64], unsigned shared, int group)
@@ -151,8 +145,8 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
             asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(at), "r"(rank ^ 1));
 #pragma unroll
             for (int i = 0; i < 64; i += 4)
-                asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 512), "f"(sum[i]), "f"(sum[i + 1]),
-                             "f"(sum[i + 2]), "f"(sum[i + 3])
+                asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]),
+                             "f"(sum[i + 3])
                              : "memory");
         }
         cluster_barrier();

@@ -7,18 +7,18 @@
 
 /* How a row is started, and what it computes. */
 enum gg_role {
-    GG_PLAIN,      /* alpha op(A) op(B) + beta C, any grid */
-    GG_TILED,      /* the same, one block a tile */
-    GG_PERSISTENT, /* the same, as many blocks as the GPU holds, each taking tiles in turn */
-    GG_TMA,        /* persistent, and takes operands only through tensor maps: others are packed first */
-    GG_SKINNY,     /* the same, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
-    GG_TENSOR,     /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
+    GG_PLAIN,       /* alpha op(A) op(B) + beta C, any grid */
+    GG_TILED,       /* the same, one block a tile */
+    GG_PERSISTENT,  /* the same, as many blocks as the GPU holds, each taking tiles in turn */
+    GG_TMA,         /* persistent, and takes operands only through tensor maps: others are packed first */
+    GG_SKINNY,      /* the same, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
+    GG_TENSOR,      /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
     GG_TENSOR_PAIR, /* likewise with two blocks a tile, for small C */
-    GG_SCALE,      /* beta C: k == 0 */
-    GG_FIXUP,      /* adds the parts of tiles that were cut along k */
-    GG_SKINNY_SUM, /* adds the pieces of a GG_SKINNY */
-    GG_SPLIT,      /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
-    GG_PACK        /* lays out an operand for TMA */
+    GG_SCALE,       /* beta C: k == 0 */
+    GG_FIXUP,       /* adds the parts of tiles that were cut along k */
+    GG_SKINNY_SUM,  /* adds the pieces of a GG_SKINNY */
+    GG_SPLIT,       /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
+    GG_PACK         /* lays out an operand for TMA */
 };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */

@@ -135,9 +135,9 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
         else if (!chains)
             candidates[1] = sharers(row, p, arch);
         for (int i = 0; i < 2; i++) {
-            const double seconds = chains                     ? gg_chain_seconds(row, p, arch)
+            const double seconds = chains                   ? gg_chain_seconds(row, p, arch)
                                    : row->role == GG_SKINNY ? predict_skinny(row, p, arch, candidates[i])
-                                                              : predict(row, p, arch, candidates[i]);
+                                                            : predict(row, p, arch, candidates[i]);
             if (!best.kernel || seconds < best.seconds)
                 best = (struct gg_choice){row, candidates[i], seconds};
         }

@@ -10,14 +10,11 @@ enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* as the rows of GG_TENSO
 /* By tier: 16-bit pieces of an element, and what a verdict against it says. */
 static const struct {
     int pieces;
-    uint32_t not;
+    uint32_t not ;
 } tiers[] = {{1, GG_NOT_FP16}, {2, GG_NOT_FP16}, {3, GG_NOT_BF16}};
 
 /* A chain whose kind is GG_TENSOR_PAIR is for C so small that FFMA is about as fast as BF16: it goes without that. */
-static enum tier next_tier(const struct gg_chain *chain, enum tier tier)
-{
-    return tier == BF16 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16;
-}
+static enum tier next_tier(const struct gg_chain *chain, enum tier tier) { return tier == BF16 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16; }
 
 static const struct gg_kernel *row_of(enum gg_role role, enum tier tier)
 {
@@ -38,8 +35,7 @@ static enum tier first_tier(const struct gg_chain *chain)
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     const struct gg_chain chain = {.row = row};
-    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K &&
-           (p->m | p->n | p->k) < INT64_C(1) << 31;
+    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && (p->m | p->n | p->k) < INT64_C(1) << 31;
 }
 
 /* Open when every tier before `tier` is ruled out and it is not. */
@@ -47,8 +43,8 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
 {
     struct gg_gate gate = {.verdict = chain->verdict};
     for (enum tier t = first_tier(chain); t != tier; t = next_tier(chain, t))
-        gate.value |= tiers[t].not;
-    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not);
+        gate.value |= tiers[t].not ;
+    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not );
     return gate;
 }
 
@@ -132,8 +128,8 @@ static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args a
     args.m = m, args.n = n;
     args.splits = rows * (double)chunks >= 4 * full ? 4 : rows * (double)chunks >= 2 * full ? 2 : 1;
     const double blocks = rows * (double)gg_ceil_div(chunks, args.splits);
-    return blocks == 0 || (blocks <= 2147483647.0 && gg_gpu_launch(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1},
-                                                                   chain->stream, &args));
+    return blocks == 0 || (blocks <= 2147483647.0 &&
+                           gg_gpu_launch(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1}, chain->stream, &args));
 }
 
 /* q from its pieces, of which it has as many as fit. */
@@ -229,7 +225,7 @@ const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
     if (!gg_gpu_copy(&verdict, chain->verdict, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream))
         return NULL;
     enum tier tier = first_tier(chain);
-    while (tier != FFMA && verdict & tiers[tier].not)
+    while (tier != FFMA && verdict & tiers[tier].not )
         tier = next_tier(chain, tier);
     return tier == FFMA ? NULL : row_of(chain->row->role, tier);
 }

@@ -1,0 +1,275 @@
+/* accuracy.c — the error of sgemm in each precision, beside cuBLAS's, over families of operands and lengths of the dot product.
+ *
+ *   accuracy [--lib PATH] [--cublas PATH] [--families a,b] [--sizes 1,8,...] [--csv FILE] [--commit TEXT]
+ *
+ * A unit is u (|A||B|) with u = 2^-24, element by element; the reference is cuBLAS's dgemm. Contestants: gpugemm strict and fp32, cuBLAS, cuBLAS
+ * in TF32. C is 257×193, which the cost model would leave to FFMA: GPUGEMM_KERNEL=tensor_fp16 in the environment makes fp32 begin with that tier
+ * all the same (tensor_bf16 with that one), and the table says which tier the operands were found fit for. Exit status 1 when fp32 is less
+ * accurate than strict: maximum or root mean square above strict's, and above 1. Everything but libc is opened at run time; 77 without a GPU. */
+#include <dlfcn.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../include/gpugemm.h"
+
+enum { M = 257, N = 193, SKIP = 77 };
+
+typedef void *handle;
+typedef uint64_t device_ptr;
+
+#define DRIVER(X)                                                                                                                                    \
+    X(cuInit, (unsigned))                                                                                                                            \
+    X(cuDeviceGet, (int *, int))                                                                                                                     \
+    X(cuDevicePrimaryCtxRetain, (handle *, int))                                                                                                     \
+    X(cuCtxSetCurrent, (handle))                                                                                                                     \
+    X(cuCtxSynchronize, (void))                                                                                                                      \
+    X(cuMemAlloc_v2, (device_ptr *, size_t))                                                                                                         \
+    X(cuMemcpyHtoD_v2, (device_ptr, const void *, size_t))                                                                                           \
+    X(cuMemcpyDtoH_v2, (void *, device_ptr, size_t))
+#define CUBLAS(X)                                                                                                                                    \
+    X(cublasCreate_v2, (handle *))                                                                                                                   \
+    X(cublasSetMathMode, (handle, int))                                                                                                              \
+    X(cublasSgemm_v2, (handle, int, int, int, int, int, const float *, device_ptr, int, device_ptr, int, const float *, device_ptr, int))            \
+    X(cublasDgemm_v2, (handle, int, int, int, int, int, const double *, device_ptr, int, device_ptr, int, const double *, device_ptr, int))
+#define POINTER(name, arguments) static int(*name) arguments;
+DRIVER(POINTER) CUBLAS(POINTER) static __typeof__(gpugemm_set_precision) *set_precision;
+static __typeof__(gpugemm_last_decision) *last_decision;
+static void (*sgemm)(const char *, const char *, const int *, const int *, const int *, const float *, device_ptr, const int *, device_ptr,
+                     const int *, const float *, device_ptr, const int *, size_t, size_t);
+
+static bool find(void *library, const char *name, void *pointer)
+{
+    *(void **)pointer = library ? dlsym(library, name) : NULL;
+    return *(void **)pointer != NULL;
+}
+
+/* ---- random numbers ---------------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t state;
+
+static uint64_t bits(void)
+{
+    uint64_t x = state += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+static double unit(void) { return ((double)(bits() >> 11) + 0.5) * 0x1p-53; }
+
+static double normal(void)
+{
+    static double spare;
+    static bool have;
+    if ((have = !have)) {
+        double r = sqrt(-2 * log(unit())), phi = 2 * acos(-1) * unit();
+        spare = r * sin(phi);
+        return r * cos(phi);
+    }
+    return spare;
+}
+
+/* ---- the families: element l of row i of A, or (second) of column j of B ------------------------------------------------------------------ */
+
+static double row_value[2][M]; /* something random by row */
+static int row_place[2][M];    /* some l, by row */
+
+static double uniform(int i, int l, bool second) { return (void)i, (void)l, (void)second, 2 * unit() - 1; }
+static double positive(int i, int l, bool second) { return (void)i, (void)l, (void)second, unit(); }
+static double gaussian(int i, int l, bool second) { return (void)i, (void)l, (void)second, normal(); }
+static double wide(double phi) { return (unit() - 0.5) * exp(phi * normal()); }
+static double wide_half(int i, int l, bool second) { return (void)i, (void)l, (void)second, wide(0.5); }
+static double wide_1(int i, int l, bool second) { return (void)i, (void)l, (void)second, wide(1); }
+static double wide_2(int i, int l, bool second) { return (void)i, (void)l, (void)second, wide(2); }
+static double wide_4(int i, int l, bool second) { return (void)i, (void)l, (void)second, wide(4); }
+static double wide_6(int i, int l, bool second) { return (void)i, (void)l, (void)second, wide(6); }
+static double constant(int i, int l, bool second) { return (void)l, row_value[second][i]; }
+static double one_huge(int i, int l, bool second) { return l == row_place[second][i] ? 0x1p20 * (1 + unit()) : normal(); }
+static double graded(int i, int l, bool second) { return (void)l, (void)second, ldexp(normal(), -(i % 60)); }
+static double graded_k(int i, int l, bool second) { return (void)i, (void)second, ldexp(normal(), -(l % 64)); }
+static double cancelling(int i, int l, bool second) { return (void)i, second ? 1 + 1e-3 * unit() : (l % 2 ? -1 : 1) * (1 + 1e-3 * unit()); }
+static double integers(int i, int l, bool second) { return (void)i, (void)l, (void)second, (double)(bits() % 17) - 8; }
+static double large_integers(int i, int l, bool second) { return (void)i, (void)l, (void)second, (double)(bits() % 8001) - 4000; }
+static double denormal(int i, int l, bool second) { return (void)i, (void)l, second ? ldexp(unit(), 20) : ldexp(2 * unit() - 1, -127); }
+static double near_max(int i, int l, bool second) { return (void)i, (void)l, ldexp(2 * unit() - 1, second ? -20 : 127); }
+static double blocks(int i, int l, bool second) { return ldexp(normal(), (int)((unsigned)(i / 16 * 7 + l / 64 * 13 + 5 * second) % 41) - 20); }
+static double sparse(int i, int l, bool second) { return (void)i, (void)l, (void)second, bits() % 20 ? 0 : normal(); }
+static double half_zero(int i, int l, bool second) { return (void)i, (void)l, second || bits() % 2 ? normal() : 0; }
+static double triangular(int i, int l, bool second) { return second || l <= i ? normal() : 0; }
+static double diagonal(int i, int l, bool second) { return second || l == i ? normal() : 0; }
+
+static const struct family {
+    const char *name;
+    double (*element)(int, int, bool);
+} families[] = {
+    {"uniform", uniform},       {"positive", positive}, {"normal", gaussian},       {"phi=0.5", wide_half},      {"phi=1", wide_1},
+    {"phi=2", wide_2},          {"phi=4", wide_4},      {"phi=6", wide_6},          {"constant-rows", constant}, {"one-huge", one_huge},
+    {"graded-rows", graded},    {"graded-k", graded_k}, {"cancelling", cancelling}, {"integers", integers},      {"large-integers", large_integers},
+    {"denormals", denormal},    {"near-max", near_max}, {"block-scaled", blocks},   {"sparse-5%", sparse},       {"half-zero", half_zero},
+    {"triangular", triangular}, {"diagonal", diagonal}};
+
+/* ---- one family at one k ------------------------------------------------------------------------------------------------------------------ */
+
+static device_ptr a_s, b_s, c_s, a_d, b_d, c_d;
+static handle cublas;
+
+/* Row i of A is column i of the k×M that is stored; B is k×N: both with k contiguous. */
+static void fill(float *to, int rows, int k, const struct family *f, bool second)
+{
+    for (int i = 0; i < rows; i++)
+        row_value[second][i] = normal(), row_place[second][i] = (int)(bits() % (unsigned)k);
+    for (int i = 0; i < rows; i++)
+        for (int l = 0; l < k; l++)
+            to[l + (int64_t)i * k] = (float)f->element(i, l, second);
+}
+
+static bool upload_double(device_ptr to, const float *x, double *buffer, int64_t count, bool absolute)
+{
+    for (int64_t i = 0; i < count; i++)
+        buffer[i] = absolute ? fabs((double)x[i]) : x[i];
+    return cuMemcpyHtoD_v2(to, buffer, (size_t)count * 8) == 0;
+}
+
+struct error {
+    double max, rms;
+};
+
+/* Where |A||B| is 0 the result must be 0, and where it is beyond float's range nothing is asked. */
+static struct error error_of(const float *c, const double *want, const double *size)
+{
+    struct error e = {0, 0};
+    for (int i = 0; i < M * N; i++) {
+        double d = fabs(c[i] - want[i]) / (0x1p-24 * size[i] + 0x1p-150);
+        d = size[i] > 0x1p127 ? 0 : size[i] == 0 ? (c[i] == 0 ? 0 : INFINITY) : isnan(d) ? INFINITY : d;
+        e.max = d > e.max ? d : e.max;
+        e.rms += d * d;
+    }
+    e.rms = sqrt(e.rms / (M * N));
+    return e;
+}
+
+static const char *const who[] = {"strict", "fp32", "cublas", "cublas-tf32"};
+enum { STRICT, FP32, CUBLAS_FP32, CUBLAS_TF32, CONTESTANTS };
+
+/* Its C; the kernel that computed it, where that is ours. */
+static const char *multiply(int contestant, int k, float *c)
+{
+    const int m = M, n = N;
+    const float one = 1, zero = 0;
+    struct gpugemm_decision decision = {.kernel = ""};
+    if (contestant < CUBLAS_FP32) {
+        set_precision(contestant == STRICT ? GPUGEMM_PRECISION_STRICT : GPUGEMM_PRECISION_FP32);
+        sgemm("T", "N", &m, &n, &k, &one, a_s, &k, b_s, &k, &zero, c_s, &m, 1, 1);
+        last_decision(&decision, sizeof decision);
+    } else {
+        cublasSetMathMode(cublas, contestant == CUBLAS_TF32 ? 3 /* CUBLAS_TF32_TENSOR_OP_MATH */ : 0);
+        cublasSgemm_v2(cublas, 1, 0, m, n, k, &one, a_s, k, b_s, k, &zero, c_s, m);
+        cuCtxSynchronize();
+    }
+    if (cuMemcpyDtoH_v2(c, c_s, sizeof(float) * M * N))
+        exit((fprintf(stderr, "the GPU failed\n"), 2));
+    return decision.kernel;
+}
+
+static FILE *csv;
+static const char *commit = "";
+static int worse;
+
+static void measure(const struct family *f, int k)
+{
+    const int64_t in_a = (int64_t)M * k, in_b = (int64_t)N * k;
+    const double one = 1, zero = 0;
+    float *a = malloc((size_t)in_a * 4), *b = malloc((size_t)in_b * 4), *c = malloc(sizeof(float) * M * N);
+    double *buffer = malloc((size_t)in_a * 8), *want = malloc(sizeof(double) * M * N), *size = malloc(sizeof(double) * M * N);
+    state = (uint64_t)(f - families) * 1000003 + (uint64_t)k;
+    fill(a, M, k, f, false), fill(b, N, k, f, true);
+    bool good = !cuMemcpyHtoD_v2(a_s, a, (size_t)in_a * 4) && !cuMemcpyHtoD_v2(b_s, b, (size_t)in_b * 4);
+    for (int absolute = 0; absolute < 2; absolute++)
+        good = good && upload_double(a_d, a, buffer, in_a, absolute) && upload_double(b_d, b, buffer, in_b, absolute) &&
+               !cublasDgemm_v2(cublas, 1, 0, M, N, k, &one, a_d, k, b_d, k, &zero, c_d, M) &&
+               !cuMemcpyDtoH_v2(absolute ? size : want, c_d, sizeof(double) * M * N);
+    if (!good)
+        exit((fprintf(stderr, "the GPU failed\n"), 2));
+    struct error e[CONTESTANTS];
+    const char *tier = "";
+    printf("%-15s %6d ", f->name, k);
+    for (int i = 0; i < CONTESTANTS; i++) {
+        const char *kernel = multiply(i, k, c);
+        e[i] = error_of(c, want, size);
+        tier = i == FP32 ? kernel : tier;
+        printf(" %9.3g %9.3g", e[i].max, e[i].rms);
+        if (csv)
+            fprintf(csv, "%s,%s,%d,%s,%s,%.4g,%.4g\n", commit, f->name, k, who[i], kernel, e[i].max, e[i].rms);
+    }
+    bool less = !(e[FP32].max <= fmax(1, e[STRICT].max) && e[FP32].rms <= fmax(1, e[STRICT].rms));
+    worse += less;
+    printf("  %s%s\n", tier, less ? "  LESS ACCURATE" : "");
+    fflush(stdout);
+    free(a), free(b), free(c), free(buffer), free(want), free(size);
+}
+
+static bool listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, length) && (at[length] == ',' || !at[length]))
+            return true;
+    return !list;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"lib", 1, 0, 'l'},   {"cublas", 1, 0, 'c'}, {"families", 1, 0, 'f'},
+                                            {"sizes", 1, 0, 's'}, {"csv", 1, 0, 'o'},    {"commit", 1, 0, 'i'},
+                                            {0, 0, 0, 0}};
+    const char *lib = "build/libgpugemm.so", *cublas_path = "libcublas.so.13", *wanted = NULL, *file = NULL;
+    const char *sizes = "1,8,15,16,17,31,32,33,64,100,256,1000,4096,65536";
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (option) {
+        case 'l': lib = optarg; break;
+        case 'c': cublas_path = optarg; break;
+        case 'f': wanted = optarg; break;
+        case 's': sizes = optarg; break;
+        case 'o': file = optarg; break;
+        case 'i': commit = optarg; break;
+        default: return 2;
+        }
+    setenv("GPUGEMM_TRACE", "/dev/null", 0); /* watched calls know which tier served them */
+    setenv("GPUGEMM_MODE", "gpu", 0);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen(cublas_path, RTLD_NOW), *ours = dlopen(lib, RTLD_NOW);
+    int device, k, most = 0;
+    handle context;
+    bool all = true;
+#define FIND_DRIVER(name, arguments) all = find(driver, #name, &name) && all;
+#define FIND_CUBLAS(name, arguments) all = find(library, #name, &name) && all;
+    DRIVER(FIND_DRIVER)
+    CUBLAS(FIND_CUBLAS)
+    if (!all || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
+        cublasCreate_v2(&cublas))
+        return printf("skipped: no GPU, or no cuBLAS at %s\n", cublas_path), SKIP;
+    if (!find(ours, "sgemm_", &sgemm) || !find(ours, "gpugemm_set_precision", &set_precision) || !find(ours, "gpugemm_last_decision", &last_decision))
+        return fprintf(stderr, "%s is not ours\n", lib), 2;
+    for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        most = (k = atoi(at)) > most ? k : most;
+    if (most < 1 || cuMemAlloc_v2(&a_s, (size_t)M * (size_t)most * 4) || cuMemAlloc_v2(&b_s, (size_t)N * (size_t)most * 4) ||
+        cuMemAlloc_v2(&c_s, M * N * 4) || cuMemAlloc_v2(&a_d, (size_t)M * (size_t)most * 8) || cuMemAlloc_v2(&b_d, (size_t)N * (size_t)most * 8) ||
+        cuMemAlloc_v2(&c_d, M * N * 8))
+        return fprintf(stderr, "no GPU memory\n"), 2;
+    csv = file ? fopen(file, "w") : NULL;
+    if (csv)
+        fprintf(csv, "commit,family,k,who,kernel,max,rms\n");
+    printf("%-15s %6s ", "errors in u", "k");
+    for (int i = 0; i < CONTESTANTS; i++)
+        printf(" %9.9s %9s", who[i], "rms");
+    printf("  kernel of fp32\n");
+    for (const struct family *f = families; f < families + sizeof families / sizeof *families; f++)
+        for (const char *at = sizes; at && listed(wanted, f->name); at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+            measure(f, atoi(at));
+    printf("%d times less accurate than strict\n", worse);
+    return worse != 0;
+}
