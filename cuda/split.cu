@@ -21,30 +21,68 @@
 #include "tensor.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40;
+constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40, PIECE_BYTES = ROWS * GG_TENSOR_STEP * 2;
 
-struct operand {
-    const float *x;
-    int64_t rows, k, ld;
-    bool kmajor, vec;
-    char *pieces;
-    float *scale;
-};
+/* A block's share of the work, and a thread's: two rows, 8 apart, of each chunk 8 elements in both halves. */
+struct share {
+    const float *x[2]; /* the rows */
+    float *scale[2];
+    char *to; /* where the pieces of the chunk's first half go, of the first row */
+    int64_t k_step;
+    int k, chunk, end; /* of 64 k */
+    bool inside[2], contiguous;
 
-/* Elements (row, k…k+7); zeros beyond the matrix. */
-__device__ inline void load(float (&v)[8], const operand &o, int64_t row, int64_t k)
-{
-    if (o.kmajor && o.vec && row < o.rows && k + 8 <= o.k) {
-        const float4 *at = reinterpret_cast<const float4 *>(o.x + row * o.ld + k);
-        const float4 a = at[0], b = at[1];
-        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
-        return;
+    __device__ share(const gg_args &p, int pieces) : k(int(p.k))
+    {
+        const int chunks = (k + CHUNK - 1) / CHUNK, groups = (chunks + p.splits - 1) / p.splits;
+        const int of_a = int(gg_ceil_div(p.m, ROWS)) * groups;
+        const bool is_a = int(blockIdx.x) < of_a, kmajor = is_a ? p.a_kmajor : p.b_kmajor;
+        const int index = is_a ? blockIdx.x : blockIdx.x - of_a, block = index / groups;
+        chunk = index % groups * p.splits;
+        end = min(chunks, chunk + p.splits);
+        const int lane_k = threadIdx.x % 32 / 8, in_block = threadIdx.x / 32 * 16 + threadIdx.x % 8;
+        const int64_t ld = is_a ? p.lda : p.ldb;
+        k_step = kmajor ? 1 : ld;
+        contiguous = kmajor && (is_a ? p.a_vec : p.b_vec);
+        for (int h = 0; h < 2; h++) {
+            const int64_t row = int64_t(block) * ROWS + in_block + 8 * h;
+            inside[h] = row < (is_a ? p.m : p.n);
+            x[h] = static_cast<const float *>(is_a ? p.a : p.b) + row * (kmajor ? ld : 1) + lane_k * 8 * k_step;
+            scale[h] = (is_a ? p.scale_a : p.scale_b) + row;
+        }
+        to = static_cast<char *>(is_a ? p.pieces_a : p.pieces_b) + (int64_t(block) * chunks + chunk) * (2 * pieces * PIECE_BYTES) +
+             gg_swizzled(in_block, lane_k);
     }
-    const int64_t row_step = o.kmajor ? o.ld : 1, k_step = o.kmajor ? 1 : o.ld;
+
+    static __device__ int lane_k() { return threadIdx.x % 32 / 8 * 8; }
+
+    /* 8 elements of a row from k0 on, k0 plus the thread's offset; zeros beyond the matrix. */
+    __device__ void load(float (&v)[8], int h, int k0) const
+    {
+        const float *from = x[h] + k0 * k_step;
+        const int left = inside[h] ? k - k0 - lane_k() : 0;
+        if (contiguous && left >= 8) {
+            const float4 a = reinterpret_cast<const float4 *>(from)[0], b = reinterpret_cast<const float4 *>(from)[1];
+            v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+            return;
+        }
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        v[i] = row < o.rows && k + i < o.k ? o.x[row * row_step + (k + i) * k_step] : 0;
-}
+        for (int i = 0; i < 8; i++, from += k_step)
+            v[i] = i < left ? *from : 0;
+    }
+
+    __device__ void load(float (&v)[2][2][8]) const
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int g = 0; g < 2; g++)
+                load(v[h][g], h, chunk * CHUNK + g * (CHUNK / 2));
+    }
+
+    /* Is the row's chunk, of whose elements this thread saw `count` that count, too thin? */
+    __device__ bool thin(int count, int h) const;
+};
 
 /* Over the 4 threads that share a row. */
 template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
@@ -60,21 +98,22 @@ template <int PIECES_> struct fp16_tier {
     bool zero[2];   /* their first elements are 0; then all must be */
     bool bad = false;
 
-    __device__ void look(const operand &o, const int64_t (&row)[2], int lane_k, bool first)
+    __device__ void look(const share &s, bool write)
     {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float v[8], most = 0;
-            load(v, o, row[h], lane_k * 8);
+            s.load(v, h, 0);
             for (int i = 0; i < 8; i++)
                 most = fmaxf(most, fabsf(v[i]));
             most = over_row([](float x, float y) { return fmaxf(x, y); }, most);
             const int exponent = int(__float_as_uint(most) >> 23) - 127;
+            const bool out = exponent < -45 || exponent > 45;
             zero[h] = most == 0;
-            bad |= !zero[h] && (exponent < -45 || exponent > 45);
-            scale[h] = zero[h] || bad ? 1 : __uint_as_float((127 + 12 - exponent) << 23);
-            if (first && lane_k == 0 && row[h] < o.rows)
-                o.scale[row[h]] = zero[h] || bad ? 1 : __uint_as_float((127 - 12 + exponent) << 23);
+            bad |= out && !zero[h];
+            scale[h] = out ? 1 : __uint_as_float((127 + 12 - exponent) << 23);
+            if (write && s.lane_k() == 0 && s.inside[h])
+                *s.scale[h] = out ? 1 : __uint_as_float((127 - 12 + exponent) << 23);
         }
     }
 
@@ -103,11 +142,11 @@ struct bf16_tier {
     static constexpr unsigned NOT = GG_NOT_BF16;
     bool bad = false;
 
-    __device__ void look(const operand &o, const int64_t (&row)[2], int lane_k, bool first)
+    __device__ void look(const share &s, bool write)
     {
         for (int h = 0; h < 2; h++)
-            if (first && lane_k == 0 && row[h] < o.rows)
-                o.scale[row[h]] = 1;
+            if (write && s.lane_k() == 0 && s.inside[h])
+                *s.scale[h] = 1;
     }
 
     __device__ int split(const float (&v)[8], int, uint4 (&out)[PIECES])
@@ -136,61 +175,23 @@ struct bf16_tier {
     }
 };
 
-/* A block's share of the work, and a thread's. */
-struct share {
-    operand o;
-    int64_t block, chunk, end, chunks; /* of 128 rows; of 64 k, this block's */
-    int64_t row[2];
-    int lane_k, row0;
-
-    __device__ share(const gg_args &p) : chunks(gg_ceil_div(p.k, CHUNK))
-    {
-        const int64_t groups = gg_ceil_div(chunks, p.splits), of_a = gg_ceil_div(p.m, ROWS) * groups;
-        const bool is_a = blockIdx.x < of_a;
-        const int64_t index = is_a ? blockIdx.x : blockIdx.x - of_a;
-        o = is_a ? operand{static_cast<const float *>(p.a), p.m,      p.k, p.lda, bool(p.a_kmajor), bool(p.a_vec),
-                           static_cast<char *>(p.pieces_a), p.scale_a}
-                 : operand{static_cast<const float *>(p.b), p.n,      p.k, p.ldb, bool(p.b_kmajor), bool(p.b_vec),
-                           static_cast<char *>(p.pieces_b), p.scale_b};
-        block = index / groups;
-        chunk = index % groups * p.splits;
-        end = min(chunks, chunk + p.splits);
-        lane_k = threadIdx.x % 32 / 8;
-        row0 = threadIdx.x / 32 * 16 + threadIdx.x % 8;
-        row[0] = block * ROWS + row0;
-        row[1] = row[0] + 8;
-    }
-
-    /* Of this thread's two rows 2×8 elements of a chunk. */
-    __device__ void load_chunk(float (&v)[2][2][8], int64_t chunk) const
-    {
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-#pragma unroll
-            for (int g = 0; g < 2; g++)
-                load(v[h][g], o, row[h], chunk * CHUNK + g * 32 + lane_k * 8);
-    }
-
-    /* Is the row's chunk, of whose elements this thread saw `count` that count, too thin? */
-    __device__ bool thin(int count, int h) const
-    {
-        count = over_row([](int x, int y) { return x + y; }, count);
-        return count < ENOUGH && row[h] < o.rows && (chunk + 1) * CHUNK <= o.k;
-    }
-};
+__device__ inline bool share::thin(int count, int h) const
+{
+    count = over_row([](int x, int y) { return x + y; }, count);
+    return count < ENOUGH && inside[h] && (chunk + 1) * CHUNK <= k;
+}
 
 __device__ inline bool ruled_out(const gg_args &p, unsigned tiers) { return (*static_cast<volatile uint32_t *>(p.verdict) & tiers) == tiers; }
 
 template <typename TIER> __device__ void split(const gg_args &p)
 {
-    constexpr int64_t PIECE_BYTES = ROWS * GG_TENSOR_STEP * 2, STEP_BYTES = TIER::PIECES * PIECE_BYTES;
     if (gg_gated(p) || ruled_out(p, TIER::NOT))
         return;
-    share s(p);
+    share s(p, TIER::PIECES);
     float v[2][2][8];
-    s.load_chunk(v, s.chunk);
+    s.load(v);
     TIER tier;
-    tier.look(s.o, s.row, s.lane_k, s.chunk == 0);
+    tier.look(s, s.chunk == 0);
     bool bad = false;
     for (;;) {
 #pragma unroll
@@ -200,16 +201,16 @@ template <typename TIER> __device__ void split(const gg_args &p)
             for (int g = 0; g < 2; g++) {
                 uint4 pieces[TIER::PIECES];
                 count += tier.split(v[h][g], h, pieces);
-                char *to = s.o.pieces + ((s.block * s.chunks + s.chunk) * 2 + g) * STEP_BYTES + gg_swizzled(s.row0 + 8 * h, s.lane_k);
 #pragma unroll
                 for (int i = 0; i < TIER::PIECES; i++)
-                    *reinterpret_cast<uint4 *>(to + i * PIECE_BYTES) = pieces[i];
+                    *reinterpret_cast<uint4 *>(s.to + (g * TIER::PIECES + i) * PIECE_BYTES + h * gg_swizzled(8, 0)) = pieces[i];
             }
             bad |= s.thin(count, h);
         }
         if (++s.chunk == s.end)
             break;
-        s.load_chunk(v, s.chunk);
+        s.to += 2 * TIER::PIECES * PIECE_BYTES;
+        s.load(v);
     }
     if (bad || tier.bad)
         atomicOr(p.verdict, TIER::NOT);
@@ -219,14 +220,14 @@ __device__ inline void certify(const gg_args &p)
 {
     if (ruled_out(p, GG_NOT_FP16 | GG_NOT_BF16))
         return;
-    share s(p);
+    share s(p, 0);
     fp16_tier<1> half;
     bf16_tier brain;
     bool thin[2] = {};
-    half.look(s.o, s.row, s.lane_k, false);
+    half.look(s, false);
     for (; s.chunk < s.end; s.chunk++) {
         float v[2][2][8];
-        s.load_chunk(v, s.chunk);
+        s.load(v);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             uint4 unused[3], unused_too[1];
