@@ -1,52 +1,24 @@
-/* accuracy.c — the error of sgemm in each precision, beside cuBLAS's, over families of operands and lengths of the dot product.
+/* accuracy.c — the error and the speed of sgemm in each precision, beside cuBLAS's, over families of operands.
  *
- *   accuracy [--lib PATH] [--cublas PATH] [--families a,b] [--sizes 1,8,...] [--csv FILE] [--commit TEXT]
+ *   accuracy [--families a,b] [--sizes 1,8,...] [--csv FILE] [--lib PATH] [--cublas PATH] [--commit TEXT]
+ *   accuracy --time 2048,4096 [...]
  *
  * A unit is u (|A||B|) with u = 2^-24, element by element; the reference is cuBLAS's dgemm. Contestants: gpugemm strict and fp32, cuBLAS, cuBLAS
- * in TF32. C is 257×193, which the cost model would leave to FFMA: GPUGEMM_KERNEL=tensor_fp16 in the environment makes fp32 begin with that tier
- * all the same (tensor_bf16 with that one), and the table says which tier the operands were found fit for. Exit status 1 when fp32 is less
- * accurate than strict: maximum or root mean square above strict's, and above 1. Everything but libc is opened at run time; 77 without a GPU. */
-#include <dlfcn.h>
+ * in TF32. C is COPIES 257 × COPIES 193, its blocks equal: as large as it is when the cost model chooses the tensor cores, and FFMA's kernel is the
+ * one that would serve else. GPUGEMM_KERNEL=tensor_bf16 in the environment makes fp32 begin with that tier. Exit status 1 when fp32 is less
+ * accurate than strict: maximum or root mean square above strict's, and above 1. --time measures instead, n×n×n, operands in GPU memory, the L2
+ * cache filled with other things before each call. */
 #include <getopt.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../include/gpugemm.h"
+#include "rig.h"
 
 enum { M = 257, N = 193, SKIP = 77 };
 
-typedef void *handle;
-typedef uint64_t device_ptr;
-
-#define DRIVER(X)                                                                                                                                    \
-    X(cuInit, (unsigned))                                                                                                                            \
-    X(cuDeviceGet, (int *, int))                                                                                                                     \
-    X(cuDevicePrimaryCtxRetain, (handle *, int))                                                                                                     \
-    X(cuCtxSetCurrent, (handle))                                                                                                                     \
-    X(cuCtxSynchronize, (void))                                                                                                                      \
-    X(cuMemAlloc_v2, (device_ptr *, size_t))                                                                                                         \
-    X(cuMemcpyHtoD_v2, (device_ptr, const void *, size_t))                                                                                           \
-    X(cuMemcpyDtoH_v2, (void *, device_ptr, size_t))
-#define CUBLAS(X)                                                                                                                                    \
-    X(cublasCreate_v2, (handle *))                                                                                                                   \
-    X(cublasSetMathMode, (handle, int))                                                                                                              \
-    X(cublasSgemm_v2, (handle, int, int, int, int, int, const float *, device_ptr, int, device_ptr, int, const float *, device_ptr, int))            \
-    X(cublasDgemm_v2, (handle, int, int, int, int, int, const double *, device_ptr, int, device_ptr, int, const double *, device_ptr, int))
-#define POINTER(name, arguments) static int(*name) arguments;
-DRIVER(POINTER) CUBLAS(POINTER) static __typeof__(gpugemm_set_precision) *set_precision;
+static __typeof__(gpugemm_set_precision) *set_precision;
 static __typeof__(gpugemm_last_decision) *last_decision;
 static void (*sgemm)(const char *, const char *, const int *, const int *, const int *, const float *, device_ptr, const int *, device_ptr,
                      const int *, const float *, device_ptr, const int *, size_t, size_t);
-
-static bool find(void *library, const char *name, void *pointer)
-{
-    *(void **)pointer = library ? dlsym(library, name) : NULL;
-    return *(void **)pointer != NULL;
-}
+static __typeof__(gpugemm_sgemm) *sgemm_on_stream;
 
 /* ---- random numbers ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -101,6 +73,7 @@ static double blocks(int i, int l, bool second) { return ldexp(normal(), (int)((
 static double sparse(int i, int l, bool second) { return (void)i, (void)l, (void)second, bits() % 20 ? 0 : normal(); }
 static double half_zero(int i, int l, bool second) { return (void)i, (void)l, second || bits() % 2 ? normal() : 0; }
 static double triangular(int i, int l, bool second) { return second || l <= i ? normal() : 0; }
+static double last_nan(int i, int l, bool second) { return gaussian(i, l, second); } /* time_family puts the NaN in */
 static double diagonal(int i, int l, bool second) { return second || l == i ? normal() : 0; }
 
 static const struct family {
@@ -111,12 +84,11 @@ static const struct family {
     {"phi=2", wide_2},          {"phi=4", wide_4},      {"phi=6", wide_6},          {"constant-rows", constant}, {"one-huge", one_huge},
     {"graded-rows", graded},    {"graded-k", graded_k}, {"cancelling", cancelling}, {"integers", integers},      {"large-integers", large_integers},
     {"denormals", denormal},    {"near-max", near_max}, {"block-scaled", blocks},   {"sparse-5%", sparse},       {"half-zero", half_zero},
-    {"triangular", triangular}, {"diagonal", diagonal}};
+    {"triangular", triangular}, {"diagonal", diagonal},   {"last-nan", last_nan}};
 
 /* ---- one family at one k ------------------------------------------------------------------------------------------------------------------ */
 
 static device_ptr a_s, b_s, c_s, a_d, b_d, c_d;
-static handle cublas;
 
 /* Row i of A is column i of the k×M that is stored; B is k×N: both with k contiguous. */
 static void fill(float *to, int rows, int k, const struct family *f, bool second)
@@ -168,7 +140,7 @@ static const char *multiply(int contestant, int k, float *c)
         last_decision(&decision, sizeof decision);
     } else {
         cublasSetMathMode(cublas, contestant == CUBLAS_TF32 ? 3 /* CUBLAS_TF32_TENSOR_OP_MATH */ : 0);
-        cublasSgemm_v2(cublas, 1, 0, m, n, k, &one, a_s, k, b_s, k, &zero, c_s, m);
+        cublasSgemm_v2(cublas, 1, 0, m, n, k, &one, (void *)a_s, k, (void *)b_s, k, &zero, (void *)c_s, m);
         cuCtxSynchronize();
     }
     if (cuMemcpyDtoH_v2(c, c_s, sizeof(float) * M * N))
@@ -177,7 +149,6 @@ static const char *multiply(int contestant, int k, float *c)
 }
 
 static FILE *csv;
-static const char *commit = "";
 static int worse;
 
 static void measure(const struct family *f, int k)
@@ -191,7 +162,7 @@ static void measure(const struct family *f, int k)
     bool good = !cuMemcpyHtoD_v2(a_s, a, (size_t)in_a * 4) && !cuMemcpyHtoD_v2(b_s, b, (size_t)in_b * 4);
     for (int absolute = 0; absolute < 2; absolute++)
         good = good && upload_double(a_d, a, buffer, in_a, absolute) && upload_double(b_d, b, buffer, in_b, absolute) &&
-               !cublasDgemm_v2(cublas, 1, 0, M, N, k, &one, a_d, k, b_d, k, &zero, c_d, M) &&
+               !cublasDgemm_v2(cublas, 1, 0, M, N, k, &one, (void *)a_d, k, (void *)b_d, k, &zero, (void *)c_d, M) && !cuCtxSynchronize() &&
                !cuMemcpyDtoH_v2(absolute ? size : want, c_d, sizeof(double) * M * N);
     if (!good)
         exit((fprintf(stderr, "the GPU failed\n"), 2));
@@ -213,6 +184,62 @@ static void measure(const struct family *f, int k)
     free(a), free(b), free(c), free(buffer), free(want), free(size);
 }
 
+/* Milliseconds of n×n×n, the contestants taking turns. Operands are drawn once for 1024 rows and repeated. */
+static void time_family(const struct family *f, int n)
+{
+    enum { ROUNDS = 9, ROWS = 1024 };
+    const int rows = n < ROWS ? n : ROWS;
+    const float one = 1, zero = 0;
+    static device_ptr flush;
+    static handle before, after;
+    double ms[CONTESTANTS][ROUNDS];
+    float *x = malloc((size_t)rows * (size_t)n * 4);
+    if (!flush && (cuMemAlloc_v2(&flush, 256 << 20) || cuEventCreate(&before, 0) || cuEventCreate(&after, 0)))
+        exit((fprintf(stderr, "no GPU memory\n"), 2));
+    for (int second = 0; second < 2; second++) {
+        fill(x, rows < M ? rows : M, n, f, second);
+        for (int i = M; i < rows; i++)
+            memcpy(x + (int64_t)i * n, x + (int64_t)(i % M) * n, (size_t)n * 4);
+        for (int i = 0; i < n; i += rows)
+            cuMemcpyHtoD_v2((second ? b_s : a_s) + (size_t)i * (size_t)n * 4, x, (size_t)(n - i < rows ? n - i : rows) * (size_t)n * 4);
+    }
+    if (f->element == last_nan)
+        cuMemcpyHtoD_v2(b_s + ((size_t)n * (size_t)n - 1) * 4, &(float){NAN}, 4);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < CONTESTANTS; i++) {
+            set_precision(i == STRICT ? GPUGEMM_PRECISION_STRICT : GPUGEMM_PRECISION_FP32);
+            if (i >= CUBLAS_FP32)
+                cublasSetMathMode(cublas, i == CUBLAS_TF32 ? 3 : 0);
+            cuMemsetD32Async(flush, (unsigned)round, 64 << 20, stream);
+            cuEventRecord(before, stream);
+            if (i < CUBLAS_FP32)
+                sgemm_on_stream(GPUGEMM_COL_MAJOR, GPUGEMM_TRANS, GPUGEMM_NO_TRANS, n, n, n, 1, (float *)a_s, n, (float *)b_s, n, 0, (float *)c_s, n,
+                                stream);
+            else
+                cublasSgemm_v2(cublas, 1, 0, n, n, n, &one, (void *)a_s, n, (void *)b_s, n, &zero, (void *)c_s, n);
+            cuEventRecord(after, stream);
+            float elapsed;
+            if (cuStreamSynchronize(stream) || cuEventElapsedTime(&elapsed, before, after))
+                exit((fprintf(stderr, "the GPU failed\n"), 2));
+            ms[i][round] = elapsed;
+        }
+    struct gpugemm_decision decision;
+    set_precision(GPUGEMM_PRECISION_FP32);
+    sgemm("T", "N", &n, &n, &n, &one, a_s, &n, b_s, &n, &zero, c_s, &n, 1, 1);
+    last_decision(&decision, sizeof decision);
+    double t[CONTESTANTS];
+    printf("%-15s %6d ", f->name, n);
+    for (int i = 0; i < CONTESTANTS; i++) {
+        t[i] = median(ms[i], ROUNDS);
+        printf(" %9.3f ms %6.1f TF/s", t[i], 2e-9 * n * n * n / t[i]);
+        if (csv)
+            fprintf(csv, "%s,%s,%s,%d,%s,%s,%.4f\n", commit, machine, f->name, n, who[i], i == FP32 ? decision.kernel : "", t[i]);
+    }
+    printf("  x%.2f of strict, x%.2f of cuBLAS, %s\n", t[STRICT] / t[FP32], t[CUBLAS_FP32] / t[FP32], decision.kernel);
+    fflush(stdout);
+    free(x);
+}
+
 static bool listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -224,16 +251,17 @@ static bool listed(const char *list, const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"lib", 1, 0, 'l'},   {"cublas", 1, 0, 'c'}, {"families", 1, 0, 'f'},
-                                            {"sizes", 1, 0, 's'}, {"csv", 1, 0, 'o'},    {"commit", 1, 0, 'i'},
-                                            {0, 0, 0, 0}};
-    const char *lib = "build/libgpugemm.so", *cublas_path = "libcublas.so.13", *wanted = NULL, *file = NULL;
+    static const struct option options[] = {{"lib", 1, 0, 'l'}, {"cublas", 1, 0, 'c'}, {"families", 1, 0, 'f'}, {"sizes", 1, 0, 's'},
+                                            {"csv", 1, 0, 'o'}, {"commit", 1, 0, 'i'}, {"time", 1, 0, 't'},     {0, 0, 0, 0}};
+    const char *lib = "build/libgpugemm.so", *cublas_path = NULL, *wanted = NULL, *file = NULL;
     const char *sizes = "1,8,15,16,17,31,32,33,64,100,256,1000,4096,65536";
+    bool timing = false;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (option) {
         case 'l': lib = optarg; break;
         case 'c': cublas_path = optarg; break;
         case 'f': wanted = optarg; break;
+        case 't': timing = true; /* fall through */
         case 's': sizes = optarg; break;
         case 'o': file = optarg; break;
         case 'i': commit = optarg; break;
@@ -241,35 +269,33 @@ int main(int argc, char **argv)
         }
     setenv("GPUGEMM_TRACE", "/dev/null", 0); /* watched calls know which tier served them */
     setenv("GPUGEMM_MODE", "gpu", 0);
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen(cublas_path, RTLD_NOW), *ours = dlopen(lib, RTLD_NOW);
-    int device, k, most = 0;
-    handle context;
-    bool all = true;
-#define FIND_DRIVER(name, arguments) all = find(driver, #name, &name) && all;
-#define FIND_CUBLAS(name, arguments) all = find(library, #name, &name) && all;
-    DRIVER(FIND_DRIVER)
-    CUBLAS(FIND_CUBLAS)
-    if (!all || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
-        cublasCreate_v2(&cublas))
-        return printf("skipped: no GPU, or no cuBLAS at %s\n", cublas_path), SKIP;
-    if (!find(ours, "sgemm_", &sgemm) || !find(ours, "gpugemm_set_precision", &set_precision) || !find(ours, "gpugemm_last_decision", &last_decision))
+    if (!commit)
+        find_commit();
+    if (!open_gpu() || !open_cublas(cublas_path))
+        return printf("skipped: no GPU, or no cuBLAS\n"), SKIP;
+    void *ours = dlopen(lib, RTLD_NOW);
+    if (!resolved(ours, "sgemm_", &sgemm) || !resolved(ours, "gpugemm_sgemm", &sgemm_on_stream) ||
+        !resolved(ours, "gpugemm_set_precision", &set_precision) || !resolved(ours, "gpugemm_last_decision", &last_decision))
         return fprintf(stderr, "%s is not ours\n", lib), 2;
+    size_t most = 0, k;
     for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        most = (k = atoi(at)) > most ? k : most;
-    if (most < 1 || cuMemAlloc_v2(&a_s, (size_t)M * (size_t)most * 4) || cuMemAlloc_v2(&b_s, (size_t)N * (size_t)most * 4) ||
-        cuMemAlloc_v2(&c_s, M * N * 4) || cuMemAlloc_v2(&a_d, (size_t)M * (size_t)most * 8) || cuMemAlloc_v2(&b_d, (size_t)N * (size_t)most * 8) ||
-        cuMemAlloc_v2(&c_d, M * N * 8))
+        most = (k = (size_t)atoi(at)) > most ? k : most;
+    const size_t rows = timing && most > M ? most : M, doubles = timing ? 1 : rows * most;
+    if (most < 1 || cuMemAlloc_v2(&a_s, rows * most * 4) || cuMemAlloc_v2(&b_s, rows * most * 4) || cuMemAlloc_v2(&c_s, rows * rows * 4) ||
+        cuMemAlloc_v2(&a_d, doubles * 8) || cuMemAlloc_v2(&b_d, doubles * 8) || cuMemAlloc_v2(&c_d, M * N * 8))
         return fprintf(stderr, "no GPU memory\n"), 2;
     csv = file ? fopen(file, "w") : NULL;
     if (csv)
-        fprintf(csv, "commit,family,k,who,kernel,max,rms\n");
-    printf("%-15s %6s ", "errors in u", "k");
+        fprintf(csv, timing ? "commit,machine,family,n,who,kernel,ms\n" : "commit,family,k,who,kernel,max,rms\n");
+    printf("# %s, commit %s\n", machine, commit ? commit : "unknown");
+    printf("%-15s %6s ", timing ? "family" : "errors in u", timing ? "n" : "k");
     for (int i = 0; i < CONTESTANTS; i++)
-        printf(" %9.9s %9s", who[i], "rms");
+        printf(timing ? " %24s" : " %9.9s       rms", who[i]);
     printf("  kernel of fp32\n");
     for (const struct family *f = families; f < families + sizeof families / sizeof *families; f++)
         for (const char *at = sizes; at && listed(wanted, f->name); at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-            measure(f, atoi(at));
-    printf("%d times less accurate than strict\n", worse);
+            (timing ? time_family : measure)(f, atoi(at));
+    if (!timing)
+        printf("%d times less accurate than strict\n", worse);
     return worse != 0;
 }

@@ -2,10 +2,13 @@
  *
  * A warpgroup copies (one thread of it), two compute 64 columns of C each. wgmma truncates: its sums must be moved to FP32 registers, which
  * round to nearest, every 32 k. So a thread keeps three sets of 64 sums: `main`, the products of the leading pieces over 32 k; `corr`, all
- * other products, which are 2^-8 or 2^-11 times smaller and so may stay in the tensor core's hands for MUCH k; and `master`, the total.
+ * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for good; and `master`, the total. What
+ * rounding takes from master goes back to main, as the first addend of the next 32 k (Kahan's summation): errors do not grow with k.
  * While the tensor cores work on corr, main is added to master: they never wait for it.
  *
- * C is stored from registers: as wgmma's rows are C's columns, 4 threads hold 8 neighbours of a column, a whole sector. */
+ * C is stored from registers: as wgmma's rows are C's columns, 4 threads hold 8 neighbours of a column, a whole sector.
+ * Registers 24 and 240, no spills; shared memory 193 KB: 12, 6 or 4 stages of 32 k. Limits: 128 <= k, and m, n, k < 2^31.
+ * Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead of 236 TF/s). */
 #include "tensor.cuh"
 
 constexpr int TILE = GG_TENSOR_TILE;
@@ -32,19 +35,20 @@ struct bf16_products {
     static __device__ constexpr int b(int i) { return i < 3 ? 2 - i : 4 - i; } /* 2 1 0 1 0 */
 };
 
-/* D (64×128 of a warpgroup) = x y + (add ? D : 0), 16 k; x and y describe shared memory. */
-template <bool HALF> __device__ inline void wgmma(float (&d)[64], uint64_t x, uint64_t y, int add)
+/* D (64×128 of a warpgroup) = x y + (add ? D : 0), 16 k; x and y describe shared memory: the low halves of descriptors, of which the high ones
+ * say that rows have 64 bytes, swizzled as gg_swizzled does, and groups of 8 are contiguous. */
+template <bool HALF> __device__ inline void wgmma(float (&d)[64], unsigned x, unsigned y, int add)
 {
 #define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
 #define GG_WGMMA(type)                                                                                                                               \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;\n"                                                                                          \
+    asm volatile("{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %66, 0; mov.b64 x, {%64, %67}; mov.b64 y, {%65, %67};\n"                            \
                  "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                                        \
                  " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "   \
                  "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "     \
-                 "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 0; }"                                           \
+                 "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, x, y, p, 1, 1, 0, 0; }"                                               \
                  : GG_D16(0), GG_D16(16), GG_D16(32), GG_D16(48)                                                                                     \
-                 : "l"(x), "l"(y), "r"(add))
+                 : "r"(x), "r"(y), "r"(add), "n"(int(2u << 30 | 8 * 64 / 16)))
     if constexpr (HALF)
         GG_WGMMA("f16");
     else
@@ -54,8 +58,7 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[64], uint64_t x, ui
 #undef GG_D4
 }
 
-/* Descriptor of rows of 64 bytes from shared address `at` on, swizzled as gg_swizzled does; groups of 8 rows are contiguous. */
-__device__ inline uint64_t describe(unsigned at) { return (at & 0x3ffff) >> 4 | uint64_t(1) << 16 | uint64_t(8 * 64 / 16) << 32 | uint64_t(2) << 62; }
+__device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
 
 /* The compiler must not move uses of d across this. */
 __device__ inline void pin(float (&d)[64])
@@ -79,25 +82,21 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 
     /* This block's tiles: of whole ones every gridDim-th; of shared ones a single one. */
     struct work {
-        int64_t index, tiles_m, tiles_n;
-        int first, steps; /* of k, in this block's share */
+        int index = blockIdx.x / SHARES;
 
-        __device__ work(const gg_args &p) : index(blockIdx.x / SHARES), tiles_m(gg_ceil_div(p.m, TILE)), tiles_n(gg_ceil_div(p.n, TILE))
-        {
-            const int all = total(p), half = (all + 1) / 2;
-            first = rank() ? half : 0;
-            steps = SHARES == 1 ? all : rank() ? all - half : half;
-        }
-
-        static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
         static __device__ int rank() { return SHARES == 1 ? 0 : blockIdx.x % SHARES; }
-        __device__ bool more() const { return index < tiles_m * tiles_n; }
+        static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
+        static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 1) / 2 : 0; }
+        static __device__ int steps(const gg_args &p) { return SHARES == 1 ? total(p) : (total(p) + 1 - rank()) / 2; }
+        static __device__ int tiles(int64_t extent) { return int(gg_ceil_div(extent, TILE)); }
+        __device__ bool more(const gg_args &p) const { return index < tiles(p.m) * tiles(p.n); }
 
         /* Down the columns of a band of 8 tile rows: blocks that run together share panels, in L2. */
-        __device__ void next(int64_t &tile_m, int64_t &tile_n)
+        __device__ void next(const gg_args &p, int &tile_m, int &tile_n)
         {
-            constexpr int64_t GROUP = 8;
-            const int64_t band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
+            constexpr int GROUP = 8;
+            const int tiles_m = tiles(p.m), tiles_n = tiles(p.n);
+            const int band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
             tile_m = band * GROUP + in_band % rows;
             tile_n = in_band / rows;
             index = SHARES == 1 ? index + gridDim.x : tiles_m * tiles_n;
@@ -114,12 +113,12 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     static __device__ void produce(const gg_args &p, ring_t ring, unsigned shared)
     {
         const int64_t row_bytes = int64_t(work::total(p)) * PANEL_BYTES;
-        for (work w(p); w.more();) {
-            int64_t tile_m, tile_n;
-            w.next(tile_m, tile_n);
-            const char *a = static_cast<const char *>(p.pieces_a) + tile_m * row_bytes + int64_t(w.first) * PANEL_BYTES;
-            const char *b = static_cast<const char *>(p.pieces_b) + tile_n * row_bytes + int64_t(w.first) * PANEL_BYTES;
-            for (int step = 0; step < w.steps; step++) {
+        for (work w; w.more(p);) {
+            int tile_m, tile_n;
+            w.next(p, tile_m, tile_n);
+            const char *a = static_cast<const char *>(p.pieces_a) + tile_m * row_bytes + int64_t(work::first(p)) * PANEL_BYTES;
+            const char *b = static_cast<const char *>(p.pieces_b) + tile_n * row_bytes + int64_t(work::first(p)) * PANEL_BYTES;
+            for (int step = 0; step < work::steps(p); step++) {
                 const unsigned to = shared + ring.stage * STAGE_BYTES, barrier = ring.full + 8 * ring.stage;
                 ring.wait_empty();
                 ring.expect_full(ring.stage, STAGE_BYTES);
@@ -164,60 +163,63 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 
     static __device__ void consume(const gg_args &p, ring_t ring, unsigned shared)
     {
-        const int group = threadIdx.x / 128;
+        const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
         float master[64], main[64], corr[64];
-        for (work w(p); w.more();) {
-            int64_t tile_m, tile_n;
-            w.next(tile_m, tile_n);
+        for (work w; w.more(p);) {
 #pragma unroll
             for (int i = 0; i < 64; i++)
-                master[i] = 0;
-            int previous = -1;
-            for (int step = 0; step < w.steps; step++) {
+                master[i] = main[i] = corr[i] = 0;
+            for (int step = 0, steps = work::steps(p); step < steps; step++) {
                 ring.wait_full();
-                const unsigned y = shared + ring.stage * STAGE_BYTES, x = y + PANEL_BYTES + group * (64 * STEP * 2);
+                const unsigned stage = shared + ring.stage * STAGE_BYTES;
+                const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
                 pin(main);
                 order_wgmma();
 #pragma unroll
                 for (int k = 0; k < STEP / 16; k++)
-                    wgmma<PRODUCTS::HALF>(main, describe(x + k * 32), describe(y + k * 32), k);
+                    wgmma<PRODUCTS::HALF>(main, x + k * 2, y + k * 2, 1);
                 commit_wgmma();
 #pragma unroll
                 for (int i = 0; i < PRODUCTS::CORR; i++)
 #pragma unroll
                     for (int k = 0; k < STEP / 16; k++)
-                        wgmma<PRODUCTS::HALF>(corr, describe(x + PRODUCTS::b(i) * PIECE_BYTES + k * 32),
-                                              describe(y + PRODUCTS::a(i) * PIECE_BYTES + k * 32), i + k > 0 || step > 0);
+                        wgmma<PRODUCTS::HALF>(corr, x + (PRODUCTS::b(i) * PIECE_BYTES + k * 32) / 16,
+                                              y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, 1);
                 if constexpr (PRODUCTS::CORR > 0)
                     commit_wgmma();
                 await_wgmma<(PRODUCTS::CORR > 0)>();
                 pin(main);
-                if (previous >= 0) /* its corr was done before main */
-                    ring.arrive_empty(previous);
+                if (step > 0) /* its corr was done before main */
+                    ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
 #pragma unroll
-                for (int i = 0; i < 64; i++)
-                    master[i] += main[i];
-                previous = ring.stage;
+                for (int i = 0; i < 64; i++) {
+                    const float sum = master[i] + main[i];
+                    main[i] = main[i] - (sum - master[i]);
+                    master[i] = sum;
+                }
                 ring.next();
             }
             await_wgmma<0>();
-            ring.arrive_empty(previous);
-            if constexpr (PRODUCTS::CORR > 0) {
+            ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
+            if constexpr (PRODUCTS::CORR > 0)
                 pin(corr);
 #pragma unroll
-                for (int i = 0; i < 64; i++)
-                    master[i] += corr[i];
-            }
+            for (int i = 0; i < 64; i++)
+                master[i] += PRODUCTS::CORR > 0 ? main[i] + corr[i] : main[i];
+            int tile_m, tile_n;
+            w.next(p, tile_m, tile_n);
             if constexpr (SHARES == 2)
                 if (!exchange(master, shared, group))
                     return;
-            store(p, tile_m * TILE, tile_n * TILE + group * 64, master);
+            store(p, int64_t(tile_m) * TILE, int64_t(tile_n) * TILE + group * 64, master);
         }
     }
 
     static __device__ void store(const gg_args &p, int64_t m0, int64_t n0, const float (&sum)[64])
     {
-        const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+        int thread = threadIdx.x;
+        asm volatile("" : "+r"(thread)); /* opaque: what depends on it is not kept in registers of the main loop */
+        const int warp = thread / 32 % 4, lane = thread % 32;
         const int64_t i0 = m0 + lane % 4 * 2, j0 = n0 + warp * 16 + lane / 4;
         const float alpha = float(p.alpha), beta = float(p.beta);
         const bool vec = p.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(p.c) % 8 == 0;
@@ -260,7 +262,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
             ring.init(1, GG_CONSUMERS / 32);
         __syncthreads();
         if (threadIdx.x >= GG_CONSUMERS) {
-            gg_give_registers<40>();
+            gg_give_registers<24>();
             if (threadIdx.x == GG_CONSUMERS)
                 produce(p, ring, shared);
             if constexpr (SHARES == 2) {
@@ -269,7 +271,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 cluster_barrier();
             }
         } else {
-            gg_take_registers<232>();
+            gg_take_registers<240>();
             consume(p, ring, shared);
         }
     }

@@ -35,7 +35,7 @@ static enum tier first_tier(const struct gg_chain *chain)
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     const struct gg_chain chain = {.row = row};
-    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && (p->m | p->n | p->k) < INT64_C(1) << 31;
+    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 && (double)p->m * (double)p->n < 0x1p44; /* fewer than 2^31 tiles */
 }
 
 /* Open when every tier before `tier` is ruled out and it is not. */
@@ -133,46 +133,18 @@ static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args a
                            gg_gpu_launch(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1}, chain->stream, &args));
 }
 
-/* q from its pieces, of which it has as many as fit. */
-static bool multiply(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
-{
-    const bool pair = chain->row->role == GG_TENSOR_PAIR;
-    const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE), sms = chain->dev->arch.sms;
-    const unsigned blocks = (unsigned)(pair ? 2 * tiles : tiles < sms ? tiles : sms); /* those of a pair take one tile */
-    return gg_gpu_launch(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1}, chain->stream, args);
-}
-
-/* One tier of q, cut into blocks whose pieces fit, down the columns: the pieces of B stay while those of A change. */
-static bool run_tier(const struct gg_chain *chain, enum tier tier, const struct gg_gemm *q)
+/* Where the pieces of q go, were it tier's turn. */
+static struct gg_args piece_args(const struct gg_chain *chain, enum tier tier, const struct gg_gemm *q)
 {
     const struct gg_gate gate = gate_of(chain, tier);
     const int pieces = tiers[tier].pieces;
-    int64_t m, n;
-    if (!cut(chain, q, &m, &n))
-        return false;
     struct gg_args args = describe(q, &gate);
-    char *const a = chain->memory, *const b = a + operand_bytes(m, q->k, pieces);
+    char *const a = chain->memory, *const b = a + operand_bytes(q->m, q->k, pieces);
     args.pieces_a = a;
     args.pieces_b = b;
-    args.scale_a = (float *)(a + piece_bytes(m, q->k, pieces));
-    args.scale_b = (float *)(b + piece_bytes(n, q->k, pieces));
-    const bool whole = m == q->m && n == q->n;
-    if (whole && !split(chain, tier, args, m, n))
-        return false;
-    for (int64_t j = 0; j < q->n; j += n) {
-        args.n = gg_min(n, q->n - j);
-        args.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
-        if (!whole && !split(chain, tier, args, 0, args.n))
-            return false;
-        for (int64_t i = 0; i < q->m; i += m) {
-            args.m = gg_min(m, q->m - i);
-            args.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
-            args.c = (float *)q->c + i + j * q->ldc;
-            if ((!whole && !split(chain, tier, args, args.m, 0)) || !multiply(chain, tier, &args))
-                return false;
-        }
-    }
-    return true;
+    args.scale_a = (float *)(a + piece_bytes(q->m, q->k, pieces));
+    args.scale_b = (float *)(b + piece_bytes(q->n, q->k, pieces));
+    return args;
 }
 
 bool gg_chain_begin(const struct gg_chain *chain) { return gg_gpu_clear(chain->verdict, sizeof(uint32_t), chain->stream); }
@@ -183,21 +155,65 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
     return split(chain, CERTIFY, describe(q, &open), q->m, q->n);
 }
 
-bool gg_chain_multiply(const struct gg_chain *chain, const struct gg_gemm *q)
+/* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. */
+bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q)
 {
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier))
-        if (!run_tier(chain, tier, q))
+        if (!split(chain, tier, piece_args(chain, tier, q), q->m, q->n))
             return false;
-    struct gg_gemm strict;
-    const struct gg_choice choice = strict_choice(chain, q, &strict);
+    return true;
+}
+
+/* From its pieces; pairs of blocks take a tile, single ones several. */
+static bool multiply(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
+{
+    const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE), sms = chain->dev->arch.sms;
+    const unsigned blocks = (unsigned)(chain->row->role == GG_TENSOR_PAIR ? 2 * tiles : tiles < sms ? tiles : sms);
+    return gg_gpu_launch(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1}, chain->stream, args);
+}
+
+bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
+{
+    struct gg_gemm block = *q, strict;
+    block.m = m, block.n = n;
+    block.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
+    block.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
+    block.c = (float *)q->c + i + j * q->ldc;
+    for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
+        struct gg_args args = piece_args(chain, tier, q);
+        args.m = m, args.n = n, args.c = block.c;
+        args.pieces_a = (char *)args.pieces_a + piece_bytes(i, q->k, tiers[tier].pieces);
+        args.pieces_b = (char *)args.pieces_b + piece_bytes(j, q->k, tiers[tier].pieces);
+        args.scale_a += i, args.scale_b += j;
+        if (!multiply(chain, tier, &args))
+            return false;
+    }
+    const struct gg_choice choice = strict_choice(chain, &block, &strict);
     const struct gg_gate gate = gate_of(chain, FFMA);
     return choice.kernel && gg_launch_gated(chain->dev, &choice, &strict, chain->stream, &gate, chain->memory, chain->bytes);
 }
 
-/* Where the pieces of all fit, splitting them is certifying them: a tier's product comes after all of its split. */
+/* Where the pieces of all fit, to split is to certify, as products come after. Else C is cut, down its columns. */
 bool gg_chain_gemm(const struct gg_chain *chain, const struct gg_gemm *p)
 {
-    return gg_chain_begin(chain) && (pieces_of(p->m, p->n, p->k) <= chain->bytes || gg_chain_certify(chain, p)) && gg_chain_multiply(chain, p);
+    int64_t m, n;
+    if (!cut(chain, p, &m, &n) || !gg_chain_begin(chain))
+        return false;
+    if (m == p->m && n == p->n)
+        return gg_chain_split(chain, p) && gg_chain_block(chain, p, 0, 0, m, n);
+    if (!gg_chain_certify(chain, p))
+        return false;
+    for (int64_t j = 0; j < p->n; j += n)
+        for (int64_t i = 0; i < p->m; i += m) {
+            struct gg_gemm q = *p;
+            q.m = gg_min(m, p->m - i), q.n = gg_min(n, p->n - j);
+            q.a = (const float *)p->a + i * (p->a_kmajor ? p->lda : 1);
+            q.b = (const float *)p->b + j * (p->b_kmajor ? p->ldb : 1);
+            q.c = (float *)p->c + i + j * p->ldc;
+            if (!gg_chain_split(chain, &q) || !gg_chain_block(chain, &q, 0, 0, q.m, q.n))
+                return false;
+        }
+    return true;
 }
 
 /* ---- what to expect -------------------------------------------------------------------------------------------------------------------- */

@@ -41,14 +41,17 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
 /* Seconds a chain takes that begins with `row` and is served by it. */
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);
 
-/* All of p. False: it was not enqueued, or not all of it. */
+/* All of p, cut into as many blocks of C as chain->bytes asks for. False: it was not enqueued, or not all of it. */
 bool gg_chain_gemm(const struct gg_chain *chain, const struct gg_gemm *p);
 
-/* The same in parts, for operands that come in parts: certify all rows of op(A) and op(B) once, then multiply any blocks of C. q is a part as a
- * problem of its own, with all of k; certify looks at its A and B, m or n may be 0. begin comes first. */
+/* The same step by step, for those who want C in an order of their own. First begin. Then either split, which writes the pieces of all of q to
+ * chain->memory (gg_chain_bytes of it) and certifies q; and then block as often as wanted: C(i…i+m, j…j+n) of q, i and j multiples of
+ * 128. Or, where memory is short, certify, of which several calls may each bring some rows of A and of B (m or n may be 0) but all k; and when all
+ * of the call is certified, split and block of one part of it after the other. */
 bool gg_chain_begin(const struct gg_chain *chain);
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q);
-bool gg_chain_multiply(const struct gg_chain *chain, const struct gg_gemm *q);
+bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q);
+bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n);
 
 /* The row that served, once the stream is past the chain: reads the verdict back. NULL: FFMA did. */
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain);
