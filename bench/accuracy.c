@@ -4,15 +4,15 @@
  *   accuracy --time 2048,4096 [...]
  *
  * A unit is u (|A||B|) with u = 2^-24, element by element; the reference is cuBLAS's dgemm. Contestants: gpugemm strict and fp32, cuBLAS, cuBLAS
- * in TF32. C is COPIES 257 × COPIES 193, its blocks equal: as large as it is when the cost model chooses the tensor cores, and FFMA's kernel is the
- * one that would serve else. GPUGEMM_KERNEL=tensor_bf16 in the environment makes fp32 begin with that tier. Exit status 1 when fp32 is less
+ * in TF32. C is 4·257 × 5·193, 257×193 over and over: so large that the cost model has a reason to choose the tensor cores, and that FFMA is done by
+ * the kernel that would serve else. GPUGEMM_KERNEL=tensor_bf16 in the environment makes fp32 begin with that tier. Exit status 1 when fp32 is less
  * accurate than strict: maximum or root mean square above strict's, and above 1. --time measures instead, n×n×n, operands in GPU memory, the L2
  * cache filled with other things before each call. */
 #include <getopt.h>
 
 #include "rig.h"
 
-enum { M = 257, N = 193, SKIP = 77 };
+enum { M = 257, N = 193, COPIES_M = 4, COPIES_N = 5, SKIP = 77 };
 
 static __typeof__(gpugemm_set_precision) *set_precision;
 static __typeof__(gpugemm_last_decision) *last_decision;
@@ -84,7 +84,7 @@ static const struct family {
     {"phi=2", wide_2},          {"phi=4", wide_4},      {"phi=6", wide_6},          {"constant-rows", constant}, {"one-huge", one_huge},
     {"graded-rows", graded},    {"graded-k", graded_k}, {"cancelling", cancelling}, {"integers", integers},      {"large-integers", large_integers},
     {"denormals", denormal},    {"near-max", near_max}, {"block-scaled", blocks},   {"sparse-5%", sparse},       {"half-zero", half_zero},
-    {"triangular", triangular}, {"diagonal", diagonal},   {"last-nan", last_nan}};
+    {"triangular", triangular}, {"diagonal", diagonal}, {"last-nan", last_nan}};
 
 /* ---- one family at one k ------------------------------------------------------------------------------------------------------------------ */
 
@@ -115,13 +115,15 @@ struct error {
 static struct error error_of(const float *c, const double *want, const double *size)
 {
     struct error e = {0, 0};
-    for (int i = 0; i < M * N; i++) {
-        double d = fabs(c[i] - want[i]) / (0x1p-24 * size[i] + 0x1p-150);
-        d = size[i] > 0x1p127 ? 0 : size[i] == 0 ? (c[i] == 0 ? 0 : INFINITY) : isnan(d) ? INFINITY : d;
-        e.max = d > e.max ? d : e.max;
-        e.rms += d * d;
-    }
-    e.rms = sqrt(e.rms / (M * N));
+    for (int j = 0; j < COPIES_N * N; j++)
+        for (int i = 0; i < COPIES_M * M; i++, c++) {
+            int at = i % M + j % N * M;
+            double d = fabs(*c - want[at]) / (0x1p-24 * size[at] + 0x1p-150);
+            d = size[at] > 0x1p127 ? 0 : size[at] == 0 ? (*c == 0 ? 0 : INFINITY) : isnan(d) ? INFINITY : d;
+            e.max = d > e.max ? d : e.max;
+            e.rms += d * d;
+        }
+    e.rms = sqrt(e.rms / (COPIES_M * M * COPIES_N * N));
     return e;
 }
 
@@ -131,7 +133,7 @@ enum { STRICT, FP32, CUBLAS_FP32, CUBLAS_TF32, CONTESTANTS };
 /* Its C; the kernel that computed it, where that is ours. */
 static const char *multiply(int contestant, int k, float *c)
 {
-    const int m = M, n = N;
+    const int m = COPIES_M * M, n = COPIES_N * N;
     const float one = 1, zero = 0;
     struct gpugemm_decision decision = {.kernel = ""};
     if (contestant < CUBLAS_FP32) {
@@ -143,7 +145,7 @@ static const char *multiply(int contestant, int k, float *c)
         cublasSgemm_v2(cublas, 1, 0, m, n, k, &one, (void *)a_s, k, (void *)b_s, k, &zero, (void *)c_s, m);
         cuCtxSynchronize();
     }
-    if (cuMemcpyDtoH_v2(c, c_s, sizeof(float) * M * N))
+    if (cuMemcpyDtoH_v2(c, c_s, sizeof(float) * (size_t)(m * n)))
         exit((fprintf(stderr, "the GPU failed\n"), 2));
     return decision.kernel;
 }
@@ -155,11 +157,15 @@ static void measure(const struct family *f, int k)
 {
     const int64_t in_a = (int64_t)M * k, in_b = (int64_t)N * k;
     const double one = 1, zero = 0;
-    float *a = malloc((size_t)in_a * 4), *b = malloc((size_t)in_b * 4), *c = malloc(sizeof(float) * M * N);
+    float *a = malloc((size_t)in_a * 4), *b = malloc((size_t)in_b * 4), *c = malloc(sizeof(float) * COPIES_M * M * COPIES_N * N);
     double *buffer = malloc((size_t)in_a * 8), *want = malloc(sizeof(double) * M * N), *size = malloc(sizeof(double) * M * N);
     state = (uint64_t)(f - families) * 1000003 + (uint64_t)k;
     fill(a, M, k, f, false), fill(b, N, k, f, true);
-    bool good = !cuMemcpyHtoD_v2(a_s, a, (size_t)in_a * 4) && !cuMemcpyHtoD_v2(b_s, b, (size_t)in_b * 4);
+    bool good = true;
+    for (int copy = 0; copy < COPIES_M; copy++)
+        good = good && !cuMemcpyHtoD_v2(a_s + (size_t)in_a * 4 * (size_t)copy, a, (size_t)in_a * 4);
+    for (int copy = 0; copy < COPIES_N; copy++)
+        good = good && !cuMemcpyHtoD_v2(b_s + (size_t)in_b * 4 * (size_t)copy, b, (size_t)in_b * 4);
     for (int absolute = 0; absolute < 2; absolute++)
         good = good && upload_double(a_d, a, buffer, in_a, absolute) && upload_double(b_d, b, buffer, in_b, absolute) &&
                !cublasDgemm_v2(cublas, 1, 0, M, N, k, &one, (void *)a_d, k, (void *)b_d, k, &zero, (void *)c_d, M) && !cuCtxSynchronize() &&
@@ -280,7 +286,7 @@ int main(int argc, char **argv)
     size_t most = 0, k;
     for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         most = (k = (size_t)atoi(at)) > most ? k : most;
-    const size_t rows = timing && most > M ? most : M, doubles = timing ? 1 : rows * most;
+    const size_t rows = timing ? most : COPIES_M * M, doubles = timing ? 1 : (size_t)M * most;
     if (most < 1 || cuMemAlloc_v2(&a_s, rows * most * 4) || cuMemAlloc_v2(&b_s, rows * most * 4) || cuMemAlloc_v2(&c_s, rows * rows * 4) ||
         cuMemAlloc_v2(&a_d, doubles * 8) || cuMemAlloc_v2(&b_d, doubles * 8) || cuMemAlloc_v2(&c_d, M * N * 8))
         return fprintf(stderr, "no GPU memory\n"), 2;

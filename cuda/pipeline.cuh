@@ -27,7 +27,8 @@ template <int STAGES> struct gg_ring {
     unsigned parity = 0;
 
     /* By one thread, before a block-wide barrier. `barriers` holds 2 STAGES of them. */
-    __device__ gg_ring(uint64_t *barriers) : full(gg_shared(barriers)), empty(gg_shared(barriers + STAGES)) {}
+    __device__ gg_ring(unsigned barriers) : full(barriers), empty(barriers + 8 * STAGES) {}
+    __device__ gg_ring(uint64_t *barriers) : gg_ring(gg_shared(barriers)) {}
 
     __device__ void init(int producers, int consumer_warps) const
     {

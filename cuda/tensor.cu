@@ -257,7 +257,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
             return;
         extern __shared__ __align__(128) char shared_memory[];
         const unsigned shared = (gg_shared(shared_memory) + 1023) & ~1023u; /* swizzle patterns repeat every 1024 bytes */
-        ring_t ring(reinterpret_cast<uint64_t *>(shared_memory + (shared - gg_shared(shared_memory)) + STAGES * STAGE_BYTES));
+        ring_t ring(shared + STAGES * STAGE_BYTES);
         if (threadIdx.x == 0)
             ring.init(1, GG_CONSUMERS / 32);
         __syncthreads();
