@@ -11,6 +11,10 @@
  * Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead of 236 TF/s). */
 #include "tensor.cuh"
 
+#ifndef GG_PROMOTE
+#define GG_PROMOTE 32
+#define GG_KAHAN 0
+#endif
 constexpr int TILE = GG_TENSOR_TILE;
 
 /* Which pieces of A and B the i-th product of corr takes. */
@@ -86,8 +90,8 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 
         static __device__ int rank() { return SHARES == 1 ? 0 : blockIdx.x % SHARES; }
         static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
-        static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 1) / 2 : 0; }
-        static __device__ int steps(const gg_args &p) { return SHARES == 1 ? total(p) : (total(p) + 1 - rank()) / 2; }
+        static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 2) / 4 * 2 : 0; }
+        static __device__ int steps(const gg_args &p) { return SHARES == 1 ? total(p) : (total(p) + 2 - 2 * rank()) / 4 * 2; } /* even */
         static __device__ int tiles(int64_t extent) { return int(gg_ceil_div(extent, TILE)); }
         __device__ bool more(const gg_args &p) const { return index < tiles(p.m) * tiles(p.n); }
 
@@ -169,35 +173,40 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 #pragma unroll
             for (int i = 0; i < 64; i++)
                 master[i] = main[i] = corr[i] = 0;
-            for (int step = 0, steps = work::steps(p); step < steps; step++) {
-                ring.wait_full();
-                const unsigned stage = shared + ring.stage * STAGE_BYTES;
-                const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
-                pin(main);
-                order_wgmma();
+            for (int step = 0, steps = work::steps(p); step < steps; step += 2) {
 #pragma unroll
-                for (int k = 0; k < STEP / 16; k++)
-                    wgmma<PRODUCTS::HALF>(main, x + k * 2, y + k * 2, 1);
-                commit_wgmma();
-#pragma unroll
-                for (int i = 0; i < PRODUCTS::CORR; i++)
+                for (int half = 0; half < 2; half++) {
+                    ring.wait_full();
+                    const unsigned stage = shared + ring.stage * STAGE_BYTES;
+                    const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
+                    pin(main);
+                    order_wgmma();
 #pragma unroll
                     for (int k = 0; k < STEP / 16; k++)
-                        wgmma<PRODUCTS::HALF>(corr, x + (PRODUCTS::b(i) * PIECE_BYTES + k * 32) / 16,
-                                              y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, 1);
-                if constexpr (PRODUCTS::CORR > 0)
+                        wgmma<PRODUCTS::HALF>(main, x + k * 2, y + k * 2, GG_KAHAN || k > 0 || (GG_PROMOTE == 64 && half));
                     commit_wgmma();
-                await_wgmma<(PRODUCTS::CORR > 0)>();
-                pin(main);
-                if (step > 0) /* its corr was done before main */
-                    ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
 #pragma unroll
-                for (int i = 0; i < 64; i++) {
-                    const float sum = master[i] + main[i];
-                    main[i] = main[i] - (sum - master[i]);
-                    master[i] = sum;
+                    for (int i = 0; i < PRODUCTS::CORR; i++)
+#pragma unroll
+                        for (int k = 0; k < STEP / 16; k++)
+                            wgmma<PRODUCTS::HALF>(corr, x + (PRODUCTS::b(i) * PIECE_BYTES + k * 32) / 16,
+                                                  y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, 1);
+                    if constexpr (PRODUCTS::CORR > 0)
+                        commit_wgmma();
+                    await_wgmma<(PRODUCTS::CORR > 0)>();
+                    pin(main);
+                    if (step + half > 0) /* its corr was done before main */
+                        ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
+                    if (GG_PROMOTE == 32 || half)
+#pragma unroll
+                        for (int i = 0; i < 64; i++) {
+                            const float sum = master[i] + main[i];
+                            if (GG_KAHAN)
+                                main[i] = main[i] - (sum - master[i]);
+                            master[i] = sum;
+                        }
+                    ring.next();
                 }
-                ring.next();
             }
             await_wgmma<0>();
             ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
@@ -205,7 +214,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 pin(corr);
 #pragma unroll
             for (int i = 0; i < 64; i++)
-                master[i] += PRODUCTS::CORR > 0 ? main[i] + corr[i] : main[i];
+                master[i] += (PRODUCTS::CORR > 0 ? corr[i] : 0) + (GG_KAHAN ? main[i] : 0);
             int tile_m, tile_n;
             w.next(p, tile_m, tile_n);
             if constexpr (SHARES == 2)

@@ -145,6 +145,25 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     return best;
 }
 
+/* In how many parts, at least, FFMA sums k: groups of warps take turns in rows of small tiles, blocks share tiles. */
+static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
+{
+    const struct gg_kernel *row = ffma->kernel;
+    if (row->role == GG_SKINNY)
+        return ffma->splits;
+    const double groups = row->role == GG_PERSISTENT ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
+    const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);
+    return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
+}
+
+/* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, the tensor cores' error is
+ * sqrt(1.34^2 + 0.056 k/32) u (cutting, and rounding every 32 k), FFMA's sqrt(0.056 k) / parts: measured, see docs/precision.md. */
+static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm *p)
+{
+    const double in_parts = parts(ffma, p);
+    return 0.056 * (double)p->k * (1 / (in_parts * in_parts) - 1 / 32.0) >= 1.34 * 1.34;
+}
+
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
     for (int chains = 0; force && chains < 2; chains++) {
@@ -159,5 +178,6 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
     struct gg_gemm aligned = *p;
     aligned.a = aligned.b = aligned.c = NULL;
     aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
-    return chain.seconds < fastest(&aligned, arch, NULL, false).seconds ? chain : ffma;
+    const struct gg_choice other = fastest(&aligned, arch, NULL, false);
+    return chain.seconds < other.seconds && chain_as_accurate(&other, &aligned) ? chain : ffma;
 }
