@@ -1,0 +1,170 @@
+/* t_precision.c — which tier serves sgemm is decided by the operands' values, on the GPU, and what it gives is as good as FFMA.
+ *
+ *   t_precision [--lib PATH] [--expect-gpu]
+ *
+ * Without a GPU only the settings. With one: every kind of operands gets the tier it should; where that is FFMA the bits are those of strict; where
+ * it is not, NaN and Inf cannot be, zeros are zeros, and the error against strict's is within what both may err; operands in host memory, at another
+ * alignment, or transposed give the same bits. The tensor tiers are Hopper's: elsewhere strict and fp32 must give the same bits throughout. */
+#include "test.h"
+
+#include "../bench/rig.h"
+
+enum { N = 1100, LD = N + 3, BYTES = LD * (N + 8) * 4 };
+
+static __typeof__(gpugemm_set_precision) *set_precision;
+static __typeof__(gpugemm_sgemm_precision) *sgemm_precision;
+static __typeof__(gpugemm_last_decision) *last_decision;
+static __typeof__(gpugemm_warmup) *warmup;
+static void (*sgemm)(const char *, const char *, const int *, const int *, const int *, const float *, const void *, const int *, const void *,
+                     const int *, const float *, void *, const int *, size_t, size_t);
+
+static void settings(void)
+{
+    float x = 3, y = 5, z = 0;
+    CHECK(set_precision(GPUGEMM_PRECISION_STRICT) == GPUGEMM_PRECISION_DEFAULT, "the precision does not begin as the default");
+    CHECK(set_precision(GPUGEMM_PRECISION_TF32) == GPUGEMM_PRECISION_STRICT, "the precision set is not the one returned");
+    for (int p = GPUGEMM_PRECISION_DEFAULT; p <= GPUGEMM_PRECISION_TF32 + 1; p++) {
+        int status = sgemm_precision(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, 1, 1, 1, 1, &x, 1, &y, 1, 0, &z, 1, NULL,
+                                     (enum gpugemm_precision)p);
+        CHECK(status == (p <= GPUGEMM_PRECISION_TF32 ? 0 : -16), "precision %d: status %d", p, status);
+        CHECK(z == 15, "precision %d: %g", p, (double)z);
+    }
+    CHECK(set_precision(GPUGEMM_PRECISION_DEFAULT) == GPUGEMM_PRECISION_TF32, "the call's precision stayed the thread's");
+}
+
+/* ---- operands: N×N, column-major ------------------------------------------------------------------------------------------------------------- */
+
+static double normal(uint64_t *r)
+{
+    double u = (rng_real(r) + 1) / 2 + 0x1p-54, v = rng_real(r);
+    return sqrt(-2 * log(u)) * cos(acos(-1) * v);
+}
+
+enum tier { FP16, BF16, FFMA };
+static const char *const tier_name[] = {"tensor_fp16", "tensor_bf16", "FFMA"};
+
+static const struct kind {
+    const char *name;
+    enum tier tier; /* of a call whose A is of this kind and whose B is normal; FP16 and BF16 as k and C are large enough for them here */
+} kinds[] = {{"normal", FP16},   {"small integers", FP16},    {"rows far apart", FP16}, {"zero rows", FP16},    {"wide", BF16},
+             {"one huge", BF16}, {"columns far apart", BF16}, {"identity", FFMA},       {"sparse", FFMA},       {"triangular", FFMA},
+             {"denormal", FFMA}, {"one NaN", FFMA},           {"one Inf", FFMA},        {"near FLT_MAX", FFMA}, {"one beyond BF16", FFMA}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static float element(uint64_t *r, int kind, int i, int l)
+{
+    double x = normal(r);
+    bool last = i == N - 1 && l == N - 1;
+    switch (kind) {
+    case 0: return (float)x;
+    case 1: return (float)(rng_below(r, 17) - 8);
+    case 2: return (float)ldexp(x, i % 80 - 40);
+    case 3: return i % 3 ? (float)x : 0;
+    case 4: return (float)(rng_real(r) * exp(4 * x));
+    case 5: return (float)(last ? 0x1p30 : x);
+    case 6: return (float)ldexp(x, l / 64 * 5 % 40);
+    case 7: return i == l;
+    case 8: return rng_below(r, 20) ? 0 : (float)x;
+    case 9: return l <= i ? (float)x : 0;
+    case 10: return (float)ldexp(x, -130);
+    case 11: return last ? NAN : (float)x;
+    case 12: return last ? -INFINITY : (float)x;
+    case 13: return (float)ldexp(rng_real(r), 126);
+    default: return (float)(last ? 0x1p60 : x);
+    }
+}
+
+static float *a, *b, *c[3];
+static device_ptr on_gpu[3];
+
+struct place {
+    bool host;
+    int offset, ld;  /* elements */
+    bool transposed; /* A is stored by rows */
+};
+
+/* C of A and B in memory of that kind, into `to`; the kernel that served. */
+static const char *multiply(float *to, enum gpugemm_precision precision, const struct place *at)
+{
+    static float *stored[2];
+    static struct gpugemm_decision decision;
+    const int n = N;
+    const float alpha = 1, beta = 0;
+    for (int x = 0; x < 2; x++) {
+        stored[x] = stored[x] ? stored[x] : malloc(BYTES);
+        const float *from = x ? b : a;
+        bool swap = x == 0 && at->transposed;
+        for (int j = 0; j < N; j++)
+            for (int i = 0; i < N; i++)
+                stored[x][at->offset + (swap ? j + i * at->ld : i + j * at->ld)] = from[i + j * N];
+        if (!at->host)
+            cuMemcpyHtoD_v2(on_gpu[x], stored[x], BYTES);
+    }
+    const float *pa = at->host ? stored[0] : (float *)on_gpu[0], *pb = at->host ? stored[1] : (float *)on_gpu[1];
+    float *pc = at->host ? to : (float *)on_gpu[2];
+    set_precision(precision);
+    sgemm(at->transposed ? "T" : "N", "N", &n, &n, &n, &alpha, pa + at->offset, &at->ld, pb + at->offset, &at->ld, &beta, pc, &n, 1, 1);
+    last_decision(&decision, sizeof decision);
+    if (!at->host)
+        cuMemcpyDtoH_v2(to, on_gpu[2], sizeof(float) * N * N);
+    return decision.kernel;
+}
+
+static void values(int kind, bool hopper)
+{
+    const struct place places[] = {{false, 0, N, false}, {true, 0, N, false}, {false, 1, LD, false}, {false, 0, N, true}, {true, 3, LD, true}};
+    uint64_t state = (uint64_t)kind + 1;
+    for (int l = 0; l < N; l++)
+        for (int i = 0; i < N; i++)
+            a[i + l * N] = element(&state, kind, i, l), b[i + l * N] = (float)normal(&state);
+    const char *kernel = multiply(c[0], GPUGEMM_PRECISION_STRICT, &places[0]);
+    CHECK(strncmp(kernel, "tensor", 6), "%s: strict is served by %s", kinds[kind].name, kernel);
+    kernel = multiply(c[1], GPUGEMM_PRECISION_FP32, &places[0]);
+    if (hopper && kinds[kind].tier != FFMA)
+        CHECK(!strncmp(kernel, tier_name[kinds[kind].tier], 11), "%s: served by %s, not %s", kinds[kind].name, kernel, tier_name[kinds[kind].tier]);
+    else
+        CHECK(!memcmp(c[0], c[1], sizeof(float) * N * N), "%s: fp32, served by %s, has other bits than strict", kinds[kind].name, kernel);
+    int wrong = 0;
+    for (int j = 0; j < N && kinds[kind].tier != FFMA; j++)
+        for (int i = 0; i < N; i += 7) { /* two errors of a sum of N terms: far beyond what is seen, far below what a lost piece makes */
+            double size = 0;
+            for (int l = 0; l < N; l++)
+                size += fabs((double)a[i + l * N] * b[l + j * N]);
+            wrong += !(fabs((double)c[0][i + j * N] - c[1][i + j * N]) <= 0x1p-24 * 64 * size);
+        }
+    CHECK(!wrong, "%s: %d results of %s are far from strict's", kinds[kind].name, wrong, kernel);
+    for (int i = 1; i < 5 && kinds[kind].tier != FFMA; i++) {
+        multiply(c[2], GPUGEMM_PRECISION_FP32, &places[i]);
+        CHECK(!memcmp(c[1], c[2], sizeof(float) * N * N), "%s: other bits %s, offset %d, pitch %d%s", kinds[kind].name,
+              places[i].host ? "in host memory" : "in GPU memory", places[i].offset, places[i].ld, places[i].transposed ? ", transposed" : "");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *lib = "build/libgpugemm.so";
+    bool expect_gpu = false;
+    for (int i = 1; i < argc; i++) {
+        expect_gpu |= !strcmp(argv[i], "--expect-gpu");
+        lib = strcmp(argv[i], "--lib") || i + 1 == argc ? lib : argv[i + 1];
+    }
+    setenv("GPUGEMM_TRACE", "/dev/null", 1); /* watched calls know which tier served them */
+    void *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+    if (!library || !resolved(library, "sgemm_", &sgemm) || !resolved(library, "gpugemm_set_precision", &set_precision) ||
+        !resolved(library, "gpugemm_sgemm_precision", &sgemm_precision) || !resolved(library, "gpugemm_last_decision", &last_decision) ||
+        !resolved(library, "gpugemm_warmup", &warmup))
+        return fprintf(stderr, "%s lacks names\n", lib), 1;
+    settings();
+    if (expect_gpu) {
+        if (!open_gpu() || warmup())
+            return printf("skipped: no GPU\n"), SKIP;
+        a = malloc(sizeof(float) * N * N), b = malloc(sizeof(float) * N * N);
+        for (int i = 0; i < 3; i++)
+            if (cuMemAlloc_v2(&on_gpu[i], BYTES) || !(c[i] = malloc(sizeof(float) * N * N)))
+                return printf("skipped: no memory\n"), SKIP;
+        for (int kind = 0; kind < KINDS; kind++)
+            values(kind, compute_capability == 90);
+    }
+    printf("%d failures\n", test_failures);
+    return test_failures != 0;
+}
