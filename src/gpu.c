@@ -701,24 +701,18 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     return function;
 }
 
-static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel)
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
 {
     CUfunction function = atomic_load_explicit(&state_of(dev)->functions[kernel - gg_kernels], memory_order_acquire);
     if (!function) {
         pthread_mutex_lock(&g.lock);
         function = load_function(dev, kernel);
         pthread_mutex_unlock(&g.lock);
+        if (!function)
+            return false;
     }
-    return function;
-}
-
-bool gg_gpu_load(struct gg_device *dev, const struct gg_kernel *kernel) { return function_of(dev, kernel) != NULL; }
-
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
-{
-    CUfunction function = function_of(dev, kernel);
     void *parameters[] = {(void *)args};
-    return function && GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters,
+    return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters,
                  NULL);
 }
 

@@ -114,9 +114,6 @@ struct gg_dim {
     unsigned x, y, z;
 };
 
-/* Loads the row now, so that no later launch does it, in a capture say. */
-bool gg_gpu_load(struct gg_device *dev, const struct gg_kernel *kernel);
-
 /* Enqueues the __global__ of the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary and
  * raises its shared-memory limit at first use. */
 bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);

@@ -181,15 +181,13 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
                            .gate_value = gate ? gate->value : 0};
 
     if (row->role == GG_TMA) {
-        const struct gg_kernel *without = row; /* scratch */
-        while (without->role == GG_TMA)
-            without++;
         struct packing plan;
         size_t need;
-        (void)gg_gpu_load(dev, without);
         if (plan_packing(choice, p, &plan, &need) && (need == 0 || (plan.memory = scratch(dev, stream, source, need))))
             return launch_tma(dev, choice, p, stream, &plan, &args);
-        return start_tiles(dev, without, p, 1, stream, &args);
+        while (row->role == GG_TMA)
+            row++;
+        return start_tiles(dev, row, p, 1, stream, &args);
     }
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, &args);
