@@ -2,19 +2,15 @@
  *
  * A warpgroup copies (one thread of it), two compute 64 columns of C each. wgmma truncates: its sums must be moved to FP32 registers, which
  * round to nearest, every 32 k. So a thread keeps three sets of 64 sums: `main`, the products of the leading pieces over 32 k; `corr`, all
- * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for good; and `master`, the total. What
- * rounding takes from master goes back to main, as the first addend of the next 32 k (Kahan's summation): errors do not grow with k.
- * While the tensor cores work on corr, main is added to master: they never wait for it.
+ * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for good; and `master`, the total. While the
+ * tensor cores work on corr, main is added to master: they never wait for it. (Kahan's summation into master, with what it loses as the first
+ * addend of the next 32 k, makes errors independent of k, but its 128 more FADDs a thread cost 27 % at n = 4096.)
  *
  * C is stored from registers: as wgmma's rows are C's columns, 4 threads hold 8 neighbours of a column, a whole sector.
  * Registers 24 and 240, no spills; shared memory 193 KB: 12, 6 or 4 stages of 32 k. Limits: 128 <= k, and m, n, k < 2^31.
  * Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead of 236 TF/s). */
 #include "tensor.cuh"
 
-#ifndef GG_PROMOTE
-#define GG_PROMOTE 32
-#define GG_KAHAN 0
-#endif
 constexpr int TILE = GG_TENSOR_TILE;
 
 /* Which pieces of A and B the i-th product of corr takes. */
@@ -173,40 +169,32 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 #pragma unroll
             for (int i = 0; i < 64; i++)
                 master[i] = main[i] = corr[i] = 0;
-            for (int step = 0, steps = work::steps(p); step < steps; step += 2) {
+            for (int step = 0, steps = work::steps(p); step < steps; step++) {
+                ring.wait_full();
+                const unsigned stage = shared + ring.stage * STAGE_BYTES;
+                const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
+                pin(main);
+                order_wgmma();
 #pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    ring.wait_full();
-                    const unsigned stage = shared + ring.stage * STAGE_BYTES;
-                    const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
-                    pin(main);
-                    order_wgmma();
+                for (int k = 0; k < STEP / 16; k++)
+                    wgmma<PRODUCTS::HALF>(main, x + k * 2, y + k * 2, k);
+                commit_wgmma();
+#pragma unroll
+                for (int i = 0; i < PRODUCTS::CORR; i++)
 #pragma unroll
                     for (int k = 0; k < STEP / 16; k++)
-                        wgmma<PRODUCTS::HALF>(main, x + k * 2, y + k * 2, GG_KAHAN || k > 0 || (GG_PROMOTE == 64 && half));
+                        wgmma<PRODUCTS::HALF>(corr, x + (PRODUCTS::b(i) * PIECE_BYTES + k * 32) / 16,
+                                              y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, 1);
+                if constexpr (PRODUCTS::CORR > 0)
                     commit_wgmma();
+                await_wgmma<(PRODUCTS::CORR > 0)>();
+                pin(main);
+                if (step > 0) /* its corr was done before main */
+                    ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
 #pragma unroll
-                    for (int i = 0; i < PRODUCTS::CORR; i++)
-#pragma unroll
-                        for (int k = 0; k < STEP / 16; k++)
-                            wgmma<PRODUCTS::HALF>(corr, x + (PRODUCTS::b(i) * PIECE_BYTES + k * 32) / 16,
-                                                  y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, 1);
-                    if constexpr (PRODUCTS::CORR > 0)
-                        commit_wgmma();
-                    await_wgmma<(PRODUCTS::CORR > 0)>();
-                    pin(main);
-                    if (step + half > 0) /* its corr was done before main */
-                        ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
-                    if (GG_PROMOTE == 32 || half)
-#pragma unroll
-                        for (int i = 0; i < 64; i++) {
-                            const float sum = master[i] + main[i];
-                            if (GG_KAHAN)
-                                main[i] = main[i] - (sum - master[i]);
-                            master[i] = sum;
-                        }
-                    ring.next();
-                }
+                for (int i = 0; i < 64; i++)
+                    master[i] += main[i];
+                ring.next();
             }
             await_wgmma<0>();
             ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
@@ -214,7 +202,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 pin(corr);
 #pragma unroll
             for (int i = 0; i < 64; i++)
-                master[i] += (PRODUCTS::CORR > 0 ? corr[i] : 0) + (GG_KAHAN ? main[i] : 0);
+                master[i] += PRODUCTS::CORR > 0 ? corr[i] : 0;
             int tile_m, tile_n;
             w.next(p, tile_m, tile_n);
             if constexpr (SHARES == 2)
