@@ -12,7 +12,7 @@
 #   core     out of core: little GPU memory
 #   mixed    twelve threads, mixed sizes, every result checked, for two minutes
 #   main     examples/numpy_matmul.py
-# The pictures are made from the CSVs, where matplotlib is: bench/plot.py OUT. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where
+# The pictures are made from the CSVs, where matplotlib is: bench/pictures.py OUT. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where
 # Debian's packages are not. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
 set -u
 cd "$(dirname "$0")/.."

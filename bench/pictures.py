@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""plot.py FOLDER [OUT] — pictures of the CSVs that evidence.sh left in FOLDER, as PNG and SVG in OUT (FOLDER itself if not given):
+"""pictures.py FOLDER [OUT] — pictures of the CSVs that evidence.sh left in FOLDER, as PNG and SVG in OUT (FOLDER itself if not given):
 
   ladder   GFLOP/s over n of bench/ladder's steps, ours, cuBLAS and the roofline      ladder.csv
   device   TFLOP/s over n of ours and cuBLAS, sgemm and dgemm, all layouts            device.csv
