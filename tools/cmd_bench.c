@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "gpugemm.h"
 
 struct bench {
     bool device, host;
-    const char *sizes, *types, *layouts, *seconds, *csv, *plot;
+    const char *sizes, *types, *layouts, *seconds, *csv, *plot, *label;
 };
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -29,6 +30,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case 's': b->seconds = value; return 0;
     case 'c': b->csv = value; return 0;
     case 'p': b->plot = value; return 0;
+    case 'L': b->label = value; return 0;
     case ARGP_KEY_ARG: argp_error(state, "no argument is expected"); return 0;
     case ARGP_KEY_END:
         if (!b->device && !b->host)
@@ -120,6 +122,7 @@ int cmd_bench(int argc, char **argv)
         {"layouts", 'l', "LIST", 0, "NN, NT, TN, TT, by commas; operands in GPU memory (NN)", 0},
         {"seconds", 's', "S", 0, "Time a case takes (0.2)", 0},
         {"csv", 'c', "FILE", 0, "Also write FILE-device and FILE-host before its ending, with all conditions", 0},
+        {"label", 'L', "TEXT", 0, "What is measured, for file and picture (the library's version)", 0},
         {"plot", 'p', "FILE", 0, "Draw it: .svg or .png (needs Python with matplotlib)", 0},
         {0}};
     static const struct argp argp = {
@@ -129,6 +132,9 @@ int cmd_bench(int argc, char **argv)
                "FP64, each result verified. The table is in TFLOP/s for operands in GPU memory, in ms for host memory."};
     struct bench b = {.sizes = "256,512,1024,2048,4096", .types = "sd", .layouts = "NN", .seconds = "0.2"};
     argp_parse(&argp, argc, argv, 0, NULL, &b);
+    char version[64];
+    snprintf(version, sizeof version, "version %s", ((__typeof__(gpugemm_version) *)cmd_symbol("gpugemm_version"))());
+    b.label = b.label ? b.label : version;
     char folder[] = "/tmp/gpugemm-bench-XXXXXX", path[2][PATH_MAX];
     if (!mkdtemp(folder)) {
         perror("gpugemm: /tmp");
@@ -149,11 +155,11 @@ int cmd_bench(int argc, char **argv)
             name_part(path[i], b.csv, parts[i]);
         else
             snprintf(path[i], PATH_MAX, "%s/%s.csv", folder, parts[i]);
-        char *device[] = {(char *)program, "--lib",           (char *)cmd_library(), "--sizes",         (char *)b.sizes, "--types", (char *)b.types,
-                          "--layouts",     (char *)b.layouts, "--seconds",           (char *)b.seconds, "--csv",         path[i],   NULL};
-        char *host[] = {(char *)program, "--part",  "compare",       "--lib",     (char *)cmd_library(), "--sizes",
-                        (char *)b.sizes, "--types", (char *)b.types, "--seconds", (char *)b.seconds,     "--csv",
-                        path[i],         NULL};
+        char *device[] = {(char *)program,   "--lib",     (char *)cmd_library(), "--sizes", (char *)b.sizes, "--types",  (char *)b.types, "--layouts",
+                          (char *)b.layouts, "--seconds", (char *)b.seconds,     "--csv",   path[i],         "--commit", (char *)b.label, NULL};
+        char *host[] = {(char *)program, "--part",   "compare",       "--lib",     (char *)cmd_library(), "--sizes",
+                        (char *)b.sizes, "--types",  (char *)b.types, "--seconds", (char *)b.seconds,     "--csv",
+                        path[i],         "--commit", (char *)b.label, NULL};
         int status = run_program(i ? host : device, parts[i], i ? 0 : count_of(b.sizes) * count_of(b.layouts) * (int)strlen(b.types));
         if (status)
             result = status == CMD_NOT_FOUND ? CMD_UNAVAILABLE : CMD_FAILED;

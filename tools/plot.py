@@ -105,7 +105,7 @@ def main(out, *paths):
             errors.setdefault(row["routine"], []).append(row)
         else:
             continue
-        words.add((row["machine"].replace(";", ","), row["commit"], row["date"][:10]))
+        words.add((row["machine"].replace(";", ","), row["commit"] if " " in row["commit"] else "commit " + row["commit"], row["date"][:10]))
     errors = {routine: rows for routine, rows in errors.items() if len({row["k"] for row in rows}) > 2}
     panels = [(draw_rates, routine, host, rows) for (host, routine), rows in sorted(rates.items())]
     panels += [(draw_errors, routine, rows) for routine, rows in sorted(errors.items())]
@@ -118,7 +118,7 @@ def main(out, *paths):
         draw(axis, *arguments)
     for axis in list(axes.flat)[len(panels):]:
         axis.remove()
-    figure.suptitle("\n".join(f"{machine}; commit {commit}; {date}" for machine, commit, date in sorted(words)[:2]), fontsize=9, color="#57606a")
+    figure.suptitle("\n".join(f"{machine}; {commit}; {date}" for machine, commit, date in sorted(words)[:2]), fontsize=9, color="#57606a")
     figure.savefig(out, dpi=130)
 
 
