@@ -70,13 +70,13 @@ void gg_copy_run(const struct gg_copy *copy)
         lines = 1;
     }
     for (int64_t i = 0; i < lines; i++) {
-        if (copy->small)
+        if (copy->cached)
             memcpy(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
         else
             copy_past_cache(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
     }
 #if defined(__SSE2__)
-    if (!copy->small)
+    if (!copy->cached)
         _mm_sfence(); /* such stores are not ordered by the release that follows */
 #endif
 }

@@ -11,7 +11,8 @@ struct gg_copy {
     char *dst;
     const char *src;
     int64_t dst_pitch, src_pitch, width, lines;
-    bool small;        /* through the caches: the reader comes soon, and from this processor */
+    bool cached;       /* write through the caches: the next reader is this processor; or so much is to be packed that it leaves them by itself
+                          (dgemm 8192: 28.3 ms so, 30.2 past them) */
     _Atomic int *left; /* copies still to be made of those that belong together; decreased with release order */
     struct gg_copy *next;
 };

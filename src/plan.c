@@ -7,6 +7,10 @@
 
 enum { MOST_BLOCKS = 1 << 20 };
 
+/* A kernel that adds to C takes longer by the time of reading and writing C, times this (H200: 2.2 to 2.8; it does so at its ends, when nothing else
+ * happens). Each kernel also loses a tenth of a wave of tiles. */
+static const double ACCUMULATE = 2.5;
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -52,7 +56,7 @@ static double rough_seconds(const struct gg_gemm *p, const struct shape *s, cons
     double size = (double)gg_size(p->type), a = (double)p->m * (double)p->k * size, b = (double)p->k * (double)p->n * size;
     double c = (double)p->m * (double)p->n * size, blocks = (double)(s->mb * s->nb) * (double)s->kb;
     double up = (a * (s->kb > 1 ? (double)s->nb : 1) + b * (s->nb * s->kb > 1 ? (double)s->mb : 1) + (p->beta == 0 ? 0 : c)) / speed->up;
-    double gpu = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops + 2 * c * (double)(s->kb - 1) / speed->memory;
+    double gpu = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops + 2 * ACCUMULATE * c * (double)(s->kb - 1) / speed->memory;
     double longest = up > gpu ? up : gpu, down = c / speed->down;
     double first = (a / (double)(s->mb * s->kb) + b / (double)(s->nb * s->kb)) / speed->up;
     return (longest > down ? longest : down) + first / 2 + 100e-6 * blocks; /* a block more is a few kernels and waits more */
@@ -145,13 +149,15 @@ static struct cuts panels_of(struct gg_range r, int panels)
     return cuts;
 }
 
-/* Slabs of [begin, end) with the first small, so that the first kernel starts soon, and each twice the one before, up to an eighth. */
+/* Slabs of [begin, end) with the first small, so that the first kernel starts soon, but not so small that adding to C takes longer than the upload; each
+ * twice the one before, up to an eighth. */
 static struct cuts slabs_of(const struct gg_gemm *p, struct gg_range r, int64_t end)
 {
-    const int64_t unit = 64, first_bytes = 2 << 20;
-    double line = (double)gg_size(p->type) * ((double)p->m + (double)p->n);
+    const int64_t unit = 64;
+    const double size = (double)gg_size(p->type), line = size * ((double)p->m + (double)p->n), c = size * (double)p->m * (double)p->n;
+    const double first_bytes = c / 16 > 2e6 ? c / 16 : 2e6;
     int64_t most = round_up(ceil_div(r.end - r.begin, 8), unit);
-    int64_t width = gg_min(most, round_up((int64_t)((double)first_bytes / line) + 1, unit));
+    int64_t width = gg_min(most, round_up((int64_t)(first_bytes / line) + 1, unit));
     struct cuts cuts = {.count = 0, .at = {r.begin}};
     while (cuts.at[cuts.count] < end) {
         cuts.at[cuts.count + 1] = cuts.count == GG_SLABS - 1 ? end : gg_min(cuts.at[cuts.count] + width, end);
@@ -304,6 +310,18 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
         }
 }
 
+/* Bytes that a rectangle costs on the link. Of an operand that is not packed every line costs some more, most where lines are far apart (H200: at a pitch of
+ * 16 KB lines of 512 bytes run at 68 % of the rate, at 64 KB at 46 %). */
+static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, enum gg_operand x, struct gg_range rows, struct gg_range cols)
+{
+    const double near = 220, far = 1000;
+    const bool second = x == GG_A ? p->a_kmajor : x == GG_B && !p->b_kmajor;
+    const double size = (double)gg_size(p->type), r = (double)(rows.end - rows.begin), c = (double)(cols.end - cols.begin);
+    const double width = (second ? c : r) * size, lines = second ? r : c;
+    const bool whole = width == (double)speed->pitch[x];
+    return width * lines + (speed->pitch[x] == 0 || whole ? 0 : lines * (speed->pitch[x] > 32 << 10 ? far : near));
+}
+
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double size = (double)gg_size(p->type), launch = 3e-6, tile = 128;
@@ -314,21 +332,22 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
         double m = (double)(s->rows.end - s->rows.begin), n = (double)(s->cols.end - s->cols.begin), k = (double)(s->depth.end - s->depth.begin);
         for (; load < s->loads; load++) {
             const struct gg_load *l = &plan->loads[load];
-            up += (double)(l->rows.end - l->rows.begin) * (double)(l->cols.end - l->cols.begin) * size / speed->up;
+            up += link_bytes(p, speed, l->operand, l->rows, l->cols) / speed->up;
         }
         double flops = 2 * m * n * k / speed->flops, wave = 2 * tile * tile * k * speed->sms / speed->flops;
-        double memory = size * (m * k + k * n + (s->first ? 1 : 2) * m * n) / speed->memory;
         double busy = flops > wave / 2 ? flops : wave / 2; /* two strips run side by side */
-        gpu = (gpu > up ? gpu : up) + (busy > memory ? busy : memory) + launch;
+        double again = s->first && p->beta == 0 ? 0 : 2 * ACCUMULATE * size * m * n / speed->memory;
+        double memory = size * (m * k + k * n + m * n) / speed->memory;
+        gpu = (gpu > up ? gpu : up) + (busy > memory ? busy : memory) + again + wave / 10 + launch;
         if (s->last)
-            down = (down > gpu ? down : gpu) + m * n * size / speed->down;
+            down = (down > gpu ? down : gpu) + link_bytes(p, speed, GG_C, s->rows, s->cols) / speed->down;
     }
     return down;
 }
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
-    static const struct mixture mixtures[] = {{0, 8}, {0, 16}, {1, 8}, {1, 16}, {2, 8}, {2, 16}, {3, 16}, {4, 8}, {4, 16}, {5, 16}, {6, 8}, {6, 16}, {7, 8}};
+    static const struct mixture mixtures[] = {{0, 4}, {0, 8}, {0, 16}, {1, 4}, {2, 4}, {4, 4}, {1, 8}, {1, 16}, {2, 8}, {2, 16}, {3, 16}, {4, 8}, {4, 16}, {5, 16}, {6, 8}, {6, 16}, {7, 8}};
     struct shape s;
     *plan = (struct gg_plan){0};
     if (!fit(plan, p, budget, speed, &s))
@@ -343,7 +362,8 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         gg_plan_free(plan);
         return false;
     }
-    int best = 0, tried = blocks == 1 ? (int)(sizeof mixtures / sizeof *mixtures) : 1;
+    const int count = (int)(sizeof mixtures / sizeof *mixtures), tried = blocks == 1 ? count : 1; /* the first, with few steps a block */
+    int best = 0;
     double seconds = 0;
     for (int i = 0; i < tried; i++) {
         list(plan, p, &s, mixtures[i]);

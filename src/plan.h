@@ -25,6 +25,7 @@ enum { GG_PANELS = 18, GG_SLABS = 16 }; /* a block is cut in, at most */
 struct gg_speed {
     double up, down, memory, flops;
     int sms;
+    int64_t pitch[3]; /* bytes between lines of an operand that the copy engine fetches (stores) line by line where it lies; 0: it is packed on the way */
 };
 
 struct gg_range {

@@ -21,7 +21,7 @@ enum { CROWD = 3 };
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11). */
 static const int64_t direct_bytes = 2 << 20;
 
-enum { LEGS = 8 }; /* of an operand, at most */
+enum { LEGS = 4 }; /* of an operand, at most, but for a small one in front */
 
 /* An operand in the lane's page-locked buffer and, at the same offset, in its arena: lines of a multiple of 128 bytes. */
 struct packed {
@@ -84,7 +84,7 @@ static void start(struct leg *leg, const struct gg_lane *lane, bool pack, bool a
                             .src_pitch = pack ? o->host_pitch : o->pitch,
                             .width = o->width,
                             .lines = leg->lines,
-                            .small = !pack,
+                            .cached = !pack || alone,
                             .left = &leg->left};
     if (alone) {
         gg_copy_run(&whole);

@@ -49,6 +49,7 @@ struct job {
     struct gg_plan plan;
     char *buffer[3][2];
     int64_t slot_bytes;
+    bool large; /* packed through the caches: see gg_copy.cached */
     gg_event *load_event, *step_event;
     int64_t *load_left;         /* chunks of a load not yet enqueued */
     int64_t *store_base;        /* index of a step's first chunk of C */
@@ -99,13 +100,13 @@ static bool is_direct(const struct job *job, enum gg_operand x)
 }
 
 /* Chunks as large as a slot keep the link busiest, but the first of a rectangle leaves when it has been packed and the last is unpacked when all else
- * has been done: so a small rectangle is cut in four. */
+ * has been done: so a small rectangle is cut in two. */
 static struct grid chunks_of(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
     const int64_t size = (int64_t)gg_size(job->p->type), least = 256 << 10;
     bool second = gg_second_contiguous(job->p, x);
     double bytes = (double)extent(rows) * (double)extent(cols) * (double)size;
-    int64_t chunk = gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 4, least) : INT64_MAX) & -8;
+    int64_t chunk = gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 2, least) : INT64_MAX) & -8;
     return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), size, is_direct(job, x) ? INT64_MAX / 16 : chunk);
 }
 
@@ -160,7 +161,7 @@ static bool copy_down(struct job *job, const struct sides *s, char *dst, int64_t
 }
 
 /* Gives the copy threads the chunk's way between the caller's memory and the slot. */
-static void post(struct held *h, const struct sides *s, bool pack)
+static void post(const struct job *job, struct held *h, const struct sides *s, bool pack)
 {
     const int64_t piece = 128 << 10; /* 10 µs of a thread's work */
     struct gg_slot *slot = h->slot;
@@ -170,6 +171,7 @@ static void post(struct held *h, const struct sides *s, bool pack)
                             .dst_pitch = pack ? s->width : s->host_pitch,
                             .width = s->width,
                             .lines = s->lines,
+                            .cached = pack && job->large,
                             .left = &slot->left};
     h->stage = pack ? PACKING : UNPACKING;
     gg_copy_post(slot->copies, gg_copy_cut(&whole, slot->copies, GG_PIECES, piece));
@@ -310,7 +312,7 @@ static int begin_load(struct job *job)
     struct sides s = sides_of(job, &c);
     if (direct)
         return copy_up(job, &s, s.host, s.host_pitch) && loaded(job, &c) ? 1 : -1;
-    post(h, &s, true);
+    post(job, h, &s, true);
     return 1;
 }
 
@@ -370,7 +372,7 @@ static int advance(struct job *job, struct held *h)
         job->arrived[down]++;
         if (down && !is_direct(job, GG_C)) {
             s = sides_of(job, &h->chunk);
-            post(h, &s, false);
+            post(job, h, &s, false);
             return 1;
         }
     }
@@ -468,6 +470,8 @@ static bool prepare(struct job *job)
     const struct gg_arch *arch = &lane->dev->arch;
     const struct gg_rates *rates = gg_rates();
     struct gg_speed speed = {.up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .sms = arch->sms};
+    for (int x = GG_A; x <= GG_C; x++)
+        speed.pitch[x] = is_direct(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
     bool planned = slot && gg_plan_make(plan, job->p, budget, &speed) && plan->blocks == 1;
     if (!planned) { /* larger than any call before, or cut up: how much may it have? */
         gg_plan_free(plan);
@@ -492,6 +496,8 @@ static bool prepare(struct job *job)
     job->load_event = lane->events;
     job->step_event = lane->events + plan->load_count;
     job->slot_bytes = slot;
+    const double m = (double)job->p->m, n = (double)job->p->n, k = (double)job->p->k, bytes = (double)gg_size(job->p->type) * (m * k + k * n + m * n);
+    job->large = bytes > 500e6;
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);
