@@ -32,9 +32,11 @@ def rows(folder, *names):
     return found
 
 
-def source(row):
-    gpu, driver = (part.strip() for part in row["machine"].split(";")[:2])
-    return f"{gpu}, driver {driver}, {row['date'][:10]}, commit {row['commit']}"
+def source(chosen):
+    """The GPU, the days and the commits that the rows are of."""
+    gpu, driver = (part.strip() for part in chosen[0]["machine"].split(";")[:2])
+    days, commits = (" and ".join(sorted(set(values))) for values in ([row["date"][:10] for row in chosen], [row["commit"] for row in chosen]))
+    return f"{gpu}, driver {driver}, {days}, commit {commits}"
 
 
 def square(row):
@@ -88,7 +90,7 @@ def ladder(folder, out):
     right.set_title("linear", fontsize=10)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=4, bbox_to_anchor=(0.5, -0.14), frameon=False, fontsize=9)
-    figure.suptitle("sgemm NN on operands in GPU memory, strict FP32: eight steps up\n" + source(chosen[0]), fontsize=11)
+    figure.suptitle("sgemm NN on operands in GPU memory, strict FP32: eight steps up\n" + source(chosen), fontsize=11)
     figure.tight_layout()
     save(figure, out, "ladder")
 
@@ -121,7 +123,7 @@ def device(folder, out):
             sizes_axis(axis, [256, 512, 1024, 2048, 4096, 8192, 16384])
     axes[0][0].set_ylabel("TFLOP/s")
     axes[1][0].set_ylabel("rate over cuBLAS's")
-    figure.suptitle("Operands in GPU memory, L2 flushed, beta = 0\n" + source(chosen[0]), fontsize=11)
+    figure.suptitle("Operands in GPU memory, L2 flushed, beta = 0\n" + source(chosen), fontsize=11)
     figure.tight_layout()
     save(figure, out, "device")
 
@@ -162,7 +164,7 @@ def host(folder, out):
         axis.set_title(routine, fontsize=10)
     axes[0].set_ylabel("time of a call, ms")
     axes[0].legend(fontsize=9, frameon=False, loc="upper left")
-    figure.suptitle("Operands in pageable host memory, NN, beta = 0\n" + source(chosen[0]), fontsize=11)
+    figure.suptitle("Operands in pageable host memory, NN, beta = 0\n" + source(chosen), fontsize=11)
     figure.tight_layout()
     save(figure, out, "host")
 
