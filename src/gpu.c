@@ -108,24 +108,29 @@ static bool is_survivable(CUresult e)
     }
 }
 
-/* Every result of the driver comes through here. Of several threads that meet an error at once, the first reports it. */
-static bool ok(CUresult e, const char *what)
+/* The GPU is not used again. Of several threads that meet an error at once, the first reports it. */
+static void give_up(CUresult e, const char *what)
 {
-    if (e == CUDA_SUCCESS)
-        return true;
-    if (is_survivable(e) || gg_gpu_state() != GG_GPU_READY || atomic_exchange(&g.failing, true))
-        return false;
+    if (gg_gpu_state() != GG_GPU_READY || atomic_exchange(&g.failing, true))
+        return;
     const char *text = NULL;
     if (e == CUDA_ERROR_DEINITIALIZED) { /* the process is exiting, and the driver has left before us: nothing to worry anybody with */
         snprintf(g.trouble, sizeof g.trouble, "the CUDA driver has shut down");
         set_state(GG_GPU_DEAD);
-        return false;
+        return;
     }
     cu.cuGetErrorString(e, &text);
     snprintf(g.trouble, sizeof g.trouble, "%s: %s (%d)", what, text ? text : "unknown error", (int)e);
     set_state(GG_GPU_DEAD);
     gg_warn("the GPU failed, %s; the CPU serves from here on", g.trouble);
-    return false;
+}
+
+/* Every result of the driver comes through here. */
+static bool ok(CUresult e, const char *what)
+{
+    if (e != CUDA_SUCCESS && !is_survivable(e))
+        give_up(e, what);
+    return e == CUDA_SUCCESS;
 }
 
 #define GG_CU(function, ...) ok(cu.function(__VA_ARGS__), #function)
@@ -588,6 +593,15 @@ void gg_gpu_stream_destroy(gg_stream stream)
 bool gg_gpu_stream_sync(gg_stream stream)
 {
     return GG_CU(cuStreamSynchronize, stream);
+}
+
+void gg_gpu_settle(gg_stream stream)
+{
+    CUresult e = CUDA_SUCCESS;
+    for (int i = 0; i < 3 && (e = cu.cuStreamSynchronize(stream)) != CUDA_SUCCESS; i++)
+        ;
+    if (e != CUDA_SUCCESS)
+        give_up(e, "cuStreamSynchronize");
 }
 
 bool gg_gpu_stream_wait(gg_stream stream, gg_event event)

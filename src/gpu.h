@@ -78,6 +78,7 @@ void gg_gpu_leave(void);
 gg_stream gg_gpu_stream_create(void); /* does not synchronise with the legacy stream */
 void gg_gpu_stream_destroy(gg_stream stream);
 bool gg_gpu_stream_sync(gg_stream stream);
+void gg_gpu_settle(gg_stream stream); /* after a failure: nothing enqueued touches its buffers any more, or the GPU is not used again */
 bool gg_gpu_stream_wait(gg_stream stream, gg_event event);
 bool gg_gpu_stream_capturing(gg_stream stream);
 gg_event gg_gpu_event_create(void);

@@ -198,7 +198,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
             outcome->kernel = gg_served(lane->dev, &choice, &q, stream);
         return true;
     }
-    (void)gg_gpu_stream_sync(stream); /* nothing may still use the buffers when the next call takes this lane */
+    gg_gpu_settle(stream);
     if (arrived == 0)
         return false;
     struct gg_gemm rest = *p;

@@ -432,9 +432,10 @@ static void conduct(struct job *job)
             idle(job, news);
     }
     if (job->failed) {
-        (void)(gg_gpu_stream_sync(job->lane->up) && gg_gpu_stream_sync(job->lane->down));
+        gg_gpu_settle(job->lane->up);
         for (int i = 0; i < GG_RUN_STREAMS; i++)
-            (void)gg_gpu_stream_sync(job->lane->run[i]);
+            gg_gpu_settle(job->lane->run[i]);
+        gg_gpu_settle(job->lane->down);
     }
     while (job->held_count > 0) {
         struct held *h = &job->held[job->held_count - 1];
@@ -577,11 +578,15 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
 {
     outcome->reason = GG_GPU_ERROR;
     for (int x = GG_A; x <= GG_C; x++) { /* what other GPUs still have to write */
-        struct gg_device *other = where[x].place == GG_PEER ? gg_gpu_device_of(&where[x]) : NULL;
-        if (other && gg_gpu_enter(other)) {
-            (void)gg_gpu_stream_sync(GG_LEGACY_STREAM);
-            gg_gpu_leave();
-        }
+        if (where[x].place != GG_PEER)
+            continue;
+        struct gg_device *other = gg_gpu_device_of(&where[x]);
+        if (!other || !gg_gpu_enter(other))
+            return false;
+        bool written = gg_gpu_stream_sync(GG_LEGACY_STREAM);
+        gg_gpu_leave();
+        if (!written)
+            return false;
     }
     if (!gg_gpu_enter(dev))
         return false;
@@ -589,7 +594,9 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
     if (!after || gg_gpu_stream_sync(after)) {
         struct gg_lane *lane = gg_lane_take(dev);
         outcome->reason = GG_NO_MEMORY;
-        if (lane) {
+        if (lane && gg_gpu_state() != GG_GPU_READY) { /* what a GPU that failed meanwhile still writes into the lane, nobody knows */
+            gg_lane_give(lane);
+        } else if (lane) {
             bool host = where[GG_A].place <= GG_PINNED && where[GG_B].place <= GG_PINNED && where[GG_C].place <= GG_PINNED;
             complete = (host && gg_is_short(p) && gg_short_gemm(lane, p, caller, outcome)) ||
                        (gg_gpu_state() == GG_GPU_READY && long_call(lane, p, where, caller, outcome));

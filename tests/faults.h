@@ -18,10 +18,10 @@ struct faults {
     const char *kinds[FAULT_KINDS]; /* what live[] counts */
     /* the plan */
     _Atomic bool armed;
-    int function; /* -1: none fails by plan */
-    unsigned long nth;
-    int error; /* what it returns, or the errno it sets */
-    enum fault_mode mode;
+    _Atomic int function; /* -1: none fails by plan */
+    _Atomic unsigned long nth;
+    _Atomic int error; /* what it returns, or the errno it sets */
+    _Atomic enum fault_mode mode;
     _Atomic unsigned rate; /* of a million calls, drawn at random, that fail with one of random_errors */
     int random_errors[8];
     int random_error_count;

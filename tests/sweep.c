@@ -430,7 +430,7 @@ static const char *judge(const struct worker *w, int status, char *text, size_t 
         return snprintf(what, sizeof what, "wait status %d", status), what;
     if (*r->wrong)
         return r->wrong;
-    if (lines > 1)
+    if (lines > 1 + s->outputs) /* two files, two warnings */
         return snprintf(what, sizeof what, "%d lines of warning", lines), what;
     /* While a function goes on failing nothing may pile up, nor afterwards; how many of the slots have got their events is a matter of timing. */
     int last = w->plan.mode == FAULT_FUNCTION ? ROUNDS - 2 : ROUNDS - 1;

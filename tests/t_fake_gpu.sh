@@ -60,4 +60,14 @@ wait
 whole "six processes at a time"
 cache=$work/out1 cached "no folder can be made"
 
+# Drivers that are of no use: one that lacks what we need, one whose file cannot be loaded. The CPU serves, and the statistics say why.
+useless() { # useless WHAT SAID
+    on_fake "$1" LD_LIBRARY_PATH="$work/useless" GPUGEMM_STATS=1 "$bin/t_exact"
+    grep -q "no GPU: $2" "$work/err" || fail "$1: $(grep 'no GPU' "$work/err")"
+}
+mkdir "$work/useless"
+echo 'int cuInit(unsigned flags) { return (int)flags; }' > "$work/old.c"
+"${CC:-cc}" -shared -fPIC -o "$work/useless/libcuda.so.1" "$work/old.c" && useless "a driver of old" "the CUDA driver is too old"
+echo broken > "$work/useless/libcuda.so.1"
+useless "a broken driver" "no CUDA driver"
 finish
