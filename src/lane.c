@@ -22,7 +22,7 @@ static struct {
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes;
-    bool sought; /* page-locked memory for the slots */
+    bool sought;                /* page-locked memory for the slots */
     struct gg_device *slots_of; /* in whose context it is */
     double given_at;
     bool watched; /* watch() runs */
@@ -174,6 +174,7 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
     lane->arena = gg_gpu_alloc((size_t)bytes);
     /* Lines are longer than what is copied into them, and kernels read them in whole vectors: so their ends get a value, once. */
     if (lane->arena && !(gg_gpu_clear(lane->arena, (size_t)bytes, lane->up) && gg_gpu_stream_sync(lane->up))) {
+        gg_gpu_settle(lane->up);
         gg_gpu_free(lane->arena);
         lane->arena = NULL;
     }
