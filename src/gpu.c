@@ -28,11 +28,11 @@
 /* ---- the driver's functions ------------------------------------------------------------------------------------------------ */
 
 static struct {
-    _Atomic int state;        /* enum gg_gpu_state */
+    _Atomic int state; /* enum gg_gpu_state */
     _Atomic bool have_driver; /* cu is filled */
     _Atomic bool failing;     /* somebody is writing `trouble`, and will set DEAD */
     _Atomic bool loading;     /* the starter has had the loader's lock */
-    double started;           /* when STARTING began */
+    double started;    /* when STARTING began */
     pthread_once_t forks;
     bool watching_forks;
     char trouble[200];
@@ -64,18 +64,24 @@ enum { WORKSPACES = 128, MAX_KERNELS = 96 };
 
 struct gg_device_state {
     CUcontext context;
-    unsigned long long id;         /* of the context: one that the program has reset comes back with the same handle and another id */
-    CUmodule modules[MAX_KERNELS]; /* by row; rows of one image share it */
+    unsigned long long id;                      /* of the context: one that the program has reset comes back with the same handle and another id */
+    CUmodule modules[MAX_KERNELS];              /* by row; rows of one image share it */
     _Atomic(CUfunction) functions[MAX_KERNELS];
     struct workspace workspaces[WORKSPACES];
     uint64_t clock;
 };
 
-static struct gg_device_state *state_of(struct gg_device *dev) { return dev->private_state; }
+static struct gg_device_state *state_of(struct gg_device *dev)
+{
+    return dev->private_state;
+}
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
-static void set_state(enum gg_gpu_state state) { atomic_store_explicit(&g.state, state, memory_order_release); }
+static void set_state(enum gg_gpu_state state)
+{
+    atomic_store_explicit(&g.state, state, memory_order_release);
+}
 
 /* Errors a call can have without the context being lost. */
 static bool is_survivable(CUresult e)
@@ -162,7 +168,10 @@ bool gg_gpu_loaded(void)
 
 /* Fills cu. Under g.lock, but `driver` comes from before: dlopen waits for the loader's lock, whose holder may be waiting for g.lock. The driver
  * believes its environment, libraries to load included: so a setuid program gets it only when it has brought it itself. */
-static void *open_driver(void) { return getauxval(AT_SECURE) && !gg_gpu_loaded() ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); }
+static void *open_driver(void)
+{
+    return getauxval(AT_SECURE) && !gg_gpu_loaded() ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+}
 
 static bool load_driver(void *driver)
 {
@@ -180,9 +189,9 @@ static bool load_driver(void *driver)
 #define EXPANDED(name) #name
 #define NAME(name) EXPANDED(name)
 #define GG_OPTIONAL(name) *(void **)&cu.name = dlsym(driver, NAME(name));
-#define GG_NEEDED(name)                                                                                                                              \
-    GG_OPTIONAL(name)                                                                                                                                \
-    if (!cu.name)                                                                                                                                    \
+#define GG_NEEDED(name)                                                                                                \
+    GG_OPTIONAL(name)                                                                                                  \
+    if (!cu.name)                                                                                                      \
         missing = NAME(name);
 #include "driver.def"
     if (missing) {
@@ -291,7 +300,10 @@ static bool start(void *driver)
 
 /* ---- start-up ------------------------------------------------------------------------------------------------------------------ */
 
-enum gg_gpu_state gg_gpu_state(void) { return (enum gg_gpu_state)atomic_load_explicit(&g.state, memory_order_acquire); }
+enum gg_gpu_state gg_gpu_state(void)
+{
+    return (enum gg_gpu_state)atomic_load_explicit(&g.state, memory_order_acquire);
+}
 
 void gg_gpu_driver(int *cuda, int *devices)
 {
@@ -327,7 +339,10 @@ __attribute__((no_sanitize("thread"))) static void in_child(void)
         set_state(GG_GPU_FORKED);
 }
 
-static void watch_forks(void) { g.watching_forks = pthread_atfork(NULL, NULL, in_child) == 0; }
+static void watch_forks(void)
+{
+    g.watching_forks = pthread_atfork(NULL, NULL, in_child) == 0;
+}
 
 static void *starter(void *unused)
 {
@@ -392,7 +407,10 @@ bool gg_gpu_wait(void)
     return gg_gpu_state() == GG_GPU_READY;
 }
 
-struct gg_device *gg_gpu_default(void) { return gg_gpu_state() == GG_GPU_READY ? g.host_device : NULL; }
+struct gg_device *gg_gpu_default(void)
+{
+    return gg_gpu_state() == GG_GPU_READY ? g.host_device : NULL;
+}
 
 bool gg_thread_start(void *(*body)(void *), void *argument)
 {
@@ -438,7 +456,10 @@ static uintptr_t heap_start(void)
     return known ? known : UINTPTR_MAX;
 }
 
-bool gg_gpu_in_heap(const void *pointer) { return (uintptr_t)pointer >= heap_start() && (uintptr_t)pointer < (uintptr_t)sbrk(0); }
+bool gg_gpu_in_heap(const void *pointer)
+{
+    return (uintptr_t)pointer >= heap_start() && (uintptr_t)pointer < (uintptr_t)sbrk(0);
+}
 
 /* By the kernel, not by touching it. */
 static bool is_readable(const void *pointer)
@@ -468,11 +489,11 @@ struct gg_location gg_gpu_locate(const void *pointer)
     unsigned managed = 0;
     CUcontext context = NULL;
     int ordinal = -1;
-    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
-                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                  CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&type, &managed, &context, &ordinal};
-    /* An ordinary host pointer is a success with all values 0. It is an error before cuInit, when nobody can have device memory, but a lost GPU may
-     * be silent about its memory, too: what this process cannot read is not the host's. */
+    /* An ordinary host pointer is a success with all values 0. It is an error before cuInit, when nobody can have device memory, but a lost GPU may be
+     * silent about its memory, too: what this process cannot read is not the host's. */
     if (cu.cuPointerGetAttributes(4, what, values, (CUdeviceptr)pointer) != CUDA_SUCCESS) {
         where.place = is_readable(pointer) ? GG_HOST : GG_DEVICE;
         return where;
@@ -520,10 +541,13 @@ static int is_there(struct gg_device *dev)
     return -1;
 }
 
-bool gg_gpu_is_gone(struct gg_device *dev) { return is_there(dev) == 0; }
+bool gg_gpu_is_gone(struct gg_device *dev)
+{
+    return is_there(dev) == 0;
+}
 
-/* The program has reset the device, or destroyed a context of its own: everything in it is gone, page-locked memory included. The next calls get a
- * new one; this one is the CPU's. */
+/* The program has reset the device, or destroyed a context of its own: everything in it is gone, page-locked memory included. The next calls get a new
+ * one; this one is the CPU's. */
 static void replace(struct gg_device *gone)
 {
     pthread_mutex_lock(&g.lock);
@@ -567,7 +591,10 @@ void gg_gpu_stream_destroy(gg_stream stream)
         (void)GG_CU(cuStreamDestroy, stream);
 }
 
-bool gg_gpu_stream_sync(gg_stream stream) { return GG_CU(cuStreamSynchronize, stream); }
+bool gg_gpu_stream_sync(gg_stream stream)
+{
+    return GG_CU(cuStreamSynchronize, stream);
+}
 
 void gg_gpu_settle(gg_stream stream)
 {
@@ -578,7 +605,10 @@ void gg_gpu_settle(gg_stream stream)
         give_up(e, "cuStreamSynchronize");
 }
 
-bool gg_gpu_stream_wait(gg_stream stream, gg_event event) { return GG_CU(cuStreamWaitEvent, stream, event, 0); }
+bool gg_gpu_stream_wait(gg_stream stream, gg_event event)
+{
+    return GG_CU(cuStreamWaitEvent, stream, event, 0);
+}
 
 bool gg_gpu_stream_capturing(gg_stream stream)
 {
@@ -592,7 +622,10 @@ gg_event gg_gpu_event_create(void)
     return GG_CU(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING) ? event : NULL;
 }
 
-bool gg_gpu_event_record(gg_event event, gg_stream stream) { return GG_CU(cuEventRecord, event, stream); }
+bool gg_gpu_event_record(gg_event event, gg_stream stream)
+{
+    return GG_CU(cuEventRecord, event, stream);
+}
 
 int gg_gpu_event_done(gg_event event)
 {
@@ -612,7 +645,10 @@ void gg_gpu_free(void *pointer)
         (void)GG_CU(cuMemFree, (CUdeviceptr)pointer);
 }
 
-bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream) { return GG_CU(cuMemsetD8Async, (CUdeviceptr)pointer, 0, bytes, stream); }
+bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream)
+{
+    return GG_CU(cuMemsetD8Async, (CUdeviceptr)pointer, 0, bytes, stream);
+}
 
 size_t gg_gpu_free_memory(void)
 {
@@ -673,7 +709,8 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     CUfunction function;
     if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], kernel->name))
         return NULL;
-    if (kernel->smem > 48 * 1024 && !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->smem))
+    if (kernel->smem > 48 * 1024 &&
+        !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->smem))
         return NULL;
     atomic_store_explicit(&state->functions[row], function, memory_order_release);
     return function;
@@ -690,20 +727,22 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
             return false;
     }
     void *parameters[] = {(void *)args};
-    return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters, NULL);
+    return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters,
+                 NULL);
 }
 
-bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner, int box_outer,
-                       int swizzle)
+bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,
+                       int box_outer, int swizzle)
 {
     static const CUtensorMapSwizzle swizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B,
                                                   CU_TENSOR_MAP_SWIZZLE_128B};
     cuuint64_t dims[] = {(cuuint64_t)inner, (cuuint64_t)outer}, strides[] = {(cuuint64_t)ld * gg_size(type)};
     cuuint32_t box[] = {(cuuint32_t)box_inner, (cuuint32_t)box_outer}, steps[] = {1, 1};
     return cu.cuTensorMapEncodeTiled &&
-           cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, (void *)base, dims,
-                                     strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzles[swizzle == 128 ? 3 : swizzle / 32],
-                                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+           cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
+                                     (void *)base, dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                     swizzles[swizzle == 128 ? 3 : swizzle / 32], CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 /* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a

@@ -22,7 +22,7 @@ static struct {
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes;
-    bool sought;                /* page-locked memory for the slots */
+    bool sought; /* page-locked memory for the slots */
     struct gg_device *slots_of; /* in whose context it is */
     double given_at;
     bool watched; /* watch() runs */

@@ -1,5 +1,5 @@
-/* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the CPU BLAS and the staged path over sizes and shapes. What it finds
- * goes to rates.c. Called by staged.c and by the command. */
+/* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the CPU BLAS and the staged path over sizes and shapes. What it finds goes
+ * to rates.c. Called by staged.c and by the command. */
 #include "tune.h"
 
 #include <stdio.h>
@@ -27,8 +27,7 @@ static double link_rate(struct gg_lane *lane, struct gg_slot *const slots[SAMPLE
         bool good = true;
         for (int i = 0; i < SAMPLE; i++) {
             char *device = lane->arena + i * bytes;
-            good = good &&
-                   (up ? gg_gpu_copy(device, slots[i]->memory, (size_t)bytes, stream) : gg_gpu_copy(slots[i]->memory, device, (size_t)bytes, stream));
+            good = good && (up ? gg_gpu_copy(device, slots[i]->memory, (size_t)bytes, stream) : gg_gpu_copy(slots[i]->memory, device, (size_t)bytes, stream));
         }
         if (!good || !gg_gpu_stream_sync(stream)) {
             gg_gpu_settle(stream);
@@ -48,13 +47,8 @@ static double copy_rate(struct gg_slot *const slots[SAMPLE], char *pageable, int
         double start = gg_now();
         for (int i = 0; i < SAMPLE; i++) {
             char *theirs = pageable + i * bytes;
-            struct gg_copy whole = {.dst = pack ? slots[i]->memory : theirs,
-                                    .src = pack ? theirs : slots[i]->memory,
-                                    .dst_pitch = bytes,
-                                    .src_pitch = bytes,
-                                    .width = bytes,
-                                    .lines = 1,
-                                    .left = &slots[i]->left};
+            struct gg_copy whole = {.dst = pack ? slots[i]->memory : theirs, .src = pack ? theirs : slots[i]->memory, .dst_pitch = bytes,
+                                    .src_pitch = bytes, .width = bytes, .lines = 1, .left = &slots[i]->left};
             gg_copy_post(slots[i]->copies, gg_copy_cut(&whole, slots[i]->copies, GG_PIECES, 256 << 10));
         }
         for (int i = 0; i < SAMPLE; i++)
@@ -130,27 +124,17 @@ struct row {
 
 /* Squares, then products in which one dimension is far smaller than the others. */
 static const int64_t shapes[][3] = {
-    {64, 64, 64},       {96, 96, 96},     {128, 128, 128},    {192, 192, 192},    {256, 256, 256},    {384, 384, 384},
-    {512, 512, 512},    {768, 768, 768},  {1024, 1024, 1024}, {1536, 1536, 1536}, {2048, 2048, 2048}, {3072, 3072, 3072},
-    {4096, 4096, 4096}, {16, 1024, 1024}, {1024, 16, 1024},   {1024, 1024, 16},   {64, 2048, 2048},   {2048, 64, 2048},
-    {2048, 2048, 64},   {64, 8192, 8192}, {8192, 64, 8192},   {8192, 8192, 64},
+    {64, 64, 64},       {96, 96, 96},       {128, 128, 128},    {192, 192, 192},    {256, 256, 256},    {384, 384, 384},    {512, 512, 512},
+    {768, 768, 768},    {1024, 1024, 1024}, {1536, 1536, 1536}, {2048, 2048, 2048}, {3072, 3072, 3072}, {4096, 4096, 4096}, {16, 1024, 1024},
+    {1024, 16, 1024},   {1024, 1024, 16},   {64, 2048, 2048},   {2048, 64, 2048},   {2048, 2048, 64},   {64, 8192, 8192},   {8192, 64, 8192},
+    {8192, 8192, 64},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, ROWS = 2 * SHAPES };
 
 static struct gg_gemm problem(const struct row *row, void *a, void *b, void *c)
 {
-    return (struct gg_gemm){.type = row->type,
-                            .b_kmajor = true,
-                            .m = row->m,
-                            .n = row->n,
-                            .k = row->k,
-                            .a = a,
-                            .b = b,
-                            .c = c,
-                            .lda = row->m,
-                            .ldb = row->k,
-                            .ldc = row->m,
-                            .alpha = 1};
+    return (struct gg_gemm){.type = row->type, .b_kmajor = true, .m = row->m, .n = row->n, .k = row->k, .a = a, .b = b, .c = c,
+                            .lda = row->m, .ldb = row->k, .ldc = row->m, .alpha = 1};
 }
 
 static void measure(struct row *row, void *a, void *b, void *c)
@@ -200,15 +184,14 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
         const int64_t *shape = shapes[i % SHAPES];
         rows[i] = (struct row){i < SHAPES ? GG_S : GG_D, shape[0], shape[1], shape[2], 0, 0};
         char what[64];
-        snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld", i < SHAPES ? 's' : 'd', (long long)shape[0], (long long)shape[1],
-                 (long long)shape[2]);
+        snprintf(what, sizeof what, "%cgemm %lld x %lld x %lld", i < SHAPES ? 's' : 'd', (long long)shape[0], (long long)shape[1], (long long)shape[2]);
         if (progress)
             progress((double)i / ROWS, what, argument);
         measure(&rows[i], a, b, c);
     }
     if (out && able) {
-        fprintf(out, "Microseconds a call, best of a few; who serves such a call from now on\n\n%-5s  %-20s %12s %12s   %s\n", "", "m x n x k", "CPU",
-                "GPU", "served by");
+        fprintf(out, "Microseconds a call, best of a few; who serves such a call from now on\n\n%-5s  %-20s %12s %12s   %s\n", "", "m x n x k", "CPU", "GPU",
+                "served by");
         for (int i = 0; i < ROWS; i++)
             print(out, &rows[i]);
         bool saved = gg_rates_save();

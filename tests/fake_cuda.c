@@ -151,7 +151,7 @@ CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
     new.address = mmap(NULL, room, PROT_NONE, MAP_SHARED, fd, 0);
     new.shadow = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    *pointer = (CUdeviceptr) new.address;
+    *pointer = (CUdeviceptr)new.address;
     CUresult result = add(new);
     if (result)
         munmap(new.address, room), munmap(new.shadow, room);
@@ -220,23 +220,23 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
 
 /* ---- streams: threads ---------------------------------------------------------------------------------------------------------- */
 
-#define MULTIPLY(NAME, T)                                                                                                                            \
-    static void NAME(const struct gg_args *p, bool product)                                                                                          \
-    {                                                                                                                                                \
-        size_t span_c = (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof(T);                                                                            \
-        T *c = (T *)see(p->c, span_c, true, "C"), alpha = (T)p->alpha, beta = (T)p->beta;                                                            \
-        const T *a = NULL, *b = NULL;                                                                                                                \
-        if (product) {                                                                                                                               \
-            a = (T *)see(p->a, (size_t)(p->a_kmajor ? p->lda * (p->m - 1) + p->k : p->lda * (p->k - 1) + p->m) * sizeof(T), true, "A");              \
-            b = (T *)see(p->b, (size_t)(p->b_kmajor ? p->ldb * (p->n - 1) + p->k : p->ldb * (p->k - 1) + p->n) * sizeof(T), true, "B");              \
-        }                                                                                                                                            \
-        for (int64_t j = 0; j < p->n; j++)                                                                                                           \
-            for (int64_t i = 0; i < p->m; i++) {                                                                                                     \
-                T sum = 0, *out = c + i + j * p->ldc;                                                                                                \
-                for (int64_t l = 0; product && l < p->k; l++)                                                                                        \
-                    sum += a[p->a_kmajor ? l + i * p->lda : i + l * p->lda] * b[p->b_kmajor ? l + j * p->ldb : j + l * p->ldb];                      \
-                *out = (product ? alpha * sum : 0) + (beta == 0 ? 0 : beta * *out);                                                                  \
-            }                                                                                                                                        \
+#define MULTIPLY(NAME, T)                                                                                              \
+    static void NAME(const struct gg_args *p, bool product)                                                            \
+    {                                                                                                                  \
+        size_t span_c = (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof(T);                                              \
+        T *c = (T *)see(p->c, span_c, true, "C"), alpha = (T)p->alpha, beta = (T)p->beta;                              \
+        const T *a = NULL, *b = NULL;                                                                                  \
+        if (product) {                                                                                                 \
+            a = (T *)see(p->a, (size_t)(p->a_kmajor ? p->lda * (p->m - 1) + p->k : p->lda * (p->k - 1) + p->m) * sizeof(T), true, "A");       \
+            b = (T *)see(p->b, (size_t)(p->b_kmajor ? p->ldb * (p->n - 1) + p->k : p->ldb * (p->k - 1) + p->n) * sizeof(T), true, "B");       \
+        }                                                                                                              \
+        for (int64_t j = 0; j < p->n; j++)                                                                             \
+            for (int64_t i = 0; i < p->m; i++) {                                                                       \
+                T sum = 0, *out = c + i + j * p->ldc;                                                                  \
+                for (int64_t l = 0; product && l < p->k; l++)                                                          \
+                    sum += a[p->a_kmajor ? l + i * p->lda : i + l * p->lda] * b[p->b_kmajor ? l + j * p->ldb : j + l * p->ldb];               \
+                *out = (product ? alpha * sum : 0) + (beta == 0 ? 0 : beta * *out);                                    \
+            }                                                                                                          \
     }
 MULTIPLY(multiply_s, float)
 MULTIPLY(multiply_d, double)
@@ -247,8 +247,7 @@ static void run(const struct operation *o)
         for (size_t i = 0; i < o->height; i++)
             memcpy(see(o->dst + i * o->dst_pitch, o->width, false, "copy to"), see(o->src + i * o->src_pitch, o->width, false, "copy from"),
                    o->width);
-    else if (o->kind == KERNEL && !strstr(o->name, "fixup") &&
-             !strstr(o->name, "_sum")) { /* a product is done whole: no parts are left to be added */
+    else if (o->kind == KERNEL && !strstr(o->name, "fixup") && !strstr(o->name, "_sum")) { /* a product is done whole: no parts are left to be added */
         bool product = !strstr(o->name, "scale");
         (strstr(o->name, "_d") ? multiply_d : multiply_s)(&o->args, product);
     }
@@ -478,14 +477,8 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream)
     ENTER(true);
     if (c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes)
         return CUDA_ERROR_INVALID_VALUE;
-    return copy(&(struct operation){.kind = COPY,
-                                    .dst = (char *)c->dstDevice,
-                                    .src = (char *)c->srcDevice,
-                                    .dst_pitch = c->dstPitch,
-                                    .src_pitch = c->srcPitch,
-                                    .width = c->WidthInBytes,
-                                    .height = c->Height},
-                stream);
+    return copy(&(struct operation){.kind = COPY, .dst = (char *)c->dstDevice, .src = (char *)c->srcDevice, .dst_pitch = c->dstPitch,
+                                   .src_pitch = c->srcPitch, .width = c->WidthInBytes, .height = c->Height}, stream);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUstream stream)
@@ -526,39 +519,38 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice devi
 {
     (void)device;
     ENTER(false);
-    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR                                      ? 7
-             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR                                    ? 0
-             : what == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                                        ? 8
-             : what == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH                                     ? 256
-             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN                           ? 98304
-             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR                        ? 98304
-             : what == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE                                               ? 4 << 20
-             : what == CU_DEVICE_ATTRIBUTE_CLOCK_RATE || what == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE ? 1000000
-                                                                                                       : 0;
+    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR              ? 7
+             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR            ? 0
+             : what == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? 8
+             : what == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH             ? 256
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN   ? 98304
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR ? 98304
+             : what == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE                       ? 4 << 20
+             : what == CU_DEVICE_ATTRIBUTE_CLOCK_RATE || what == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE ? 1000000 : 0;
     return CUDA_SUCCESS;
 }
 
-#define TRIVIAL(name, parameters, needs_context, ...)                                                                                                \
-    CUresult name parameters                                                                                                                         \
-    {                                                                                                                                                \
-        ENTER(needs_context);                                                                                                                        \
-        __VA_ARGS__;                                                                                                                                 \
-        return CUDA_SUCCESS;                                                                                                                         \
+#define TRIVIAL(name, parameters, needs_context, ...)                                                                  \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        ENTER(needs_context);                                                                                          \
+        __VA_ARGS__;                                                                                                   \
+        return CUDA_SUCCESS;                                                                                           \
     }
 TRIVIAL(cuGetErrorString, (CUresult e, const char **text), false, (void)e, *text = "a planned failure")
 TRIVIAL(cuDriverGetVersion, (int *version), false, *version = CUDA_VERSION)
-TRIVIAL(cuDeviceGet, (CUdevice * device, int ordinal), false, *device = ordinal)
+TRIVIAL(cuDeviceGet, (CUdevice *device, int ordinal), false, *device = ordinal)
 TRIVIAL(cuDeviceGetCount, (int *count), false, *count = 1)
 TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void)device, snprintf(name, (size_t)length, "fake"))
-TRIVIAL(cuDeviceTotalMem, (size_t * bytes, CUdevice device), false, (void)device, *bytes = memory_size())
-TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), false, (void)device, *context = (CUcontext)&f)
+TRIVIAL(cuDeviceTotalMem, (size_t *bytes, CUdevice device), false, (void)device, *bytes = memory_size())
+TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, (void)device, *context = (CUcontext)&f)
 TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts = context != NULL)
 TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, (void)context, contexts++)
-TRIVIAL(cuCtxGetCurrent, (CUcontext * context), false, *context = contexts ? (CUcontext)&f : NULL)
+TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = contexts ? (CUcontext)&f : NULL)
 TRIVIAL(cuCtxGetId, (CUcontext context, unsigned long long *id), false, (void)context, *id = f.context_id)
-TRIVIAL(cuCtxGetDevice, (CUdevice * device), true, *device = 0)
-TRIVIAL(cuModuleLoadData, (CUmodule * module, const void *image), true, *module = (CUmodule)image)
-TRIVIAL(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name), true, (void)module, *function = (CUfunction)strdup(name))
+TRIVIAL(cuCtxGetDevice, (CUdevice *device), true, *device = 0)
+TRIVIAL(cuModuleLoadData, (CUmodule *module, const void *image), true, *module = (CUmodule)image)
+TRIVIAL(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name), true, (void)module, *function = (CUfunction)strdup(name))
 TRIVIAL(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute what, int value), true, (void)function, (void)what, (void)value)
 
 CUresult cuCtxPopCurrent(CUcontext *context)
