@@ -560,7 +560,7 @@ static int time_starts(void)
         for (int r = -1; r < ROUNDS; r++)
             for (int turn = 0; turn < 2; turn++) {
                 int w = r % 2 ? turn : 1 - turn, status;
-                char size[16], *arguments[] = {"host", "--once", (char *)libraries[w], "--sizes", size, NULL};
+                char size[24], *arguments[] = {"host", "--once", (char *)libraries[w], "--sizes", size, NULL};
                 const char *none[] = {NULL};
                 FILE *out;
                 snprintf(size, sizeof size, "%lld", (long long)n);

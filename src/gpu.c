@@ -22,6 +22,7 @@
 #include "config.h"
 #include "kernels.h"
 #include "rates.h"
+#include "real.h"
 #include "staged.h"
 #include "trace.h"
 
@@ -170,7 +171,7 @@ bool gg_gpu_loaded(void)
  * believes its environment, libraries to load included: so a setuid program gets it only when it has brought it itself. */
 static void *open_driver(void)
 {
-    return getauxval(AT_SECURE) && !gg_gpu_loaded() ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return getauxval(AT_SECURE) && !gg_gpu_loaded() ? NULL : gg_load("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
 static bool load_driver(void *driver)

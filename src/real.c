@@ -9,8 +9,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "config.h"
 #include "trace.h"
@@ -31,9 +33,51 @@ static struct {
     _Atomic bool gemm_wide[2];
     _Atomic bool gemm_sought[2];
     _Atomic bool warned; /* that there is none */
-} g;
+    pthread_once_t forks;
+    pthread_rwlock_t loading; /* those who load share it, who forks has it alone */
+} g = {.forks = PTHREAD_ONCE_INIT, .loading = PTHREAD_RWLOCK_INITIALIZER};
 
 _Thread_local int gg_real_depth;
+
+/* ---- loading ------------------------------------------------------------------------------------------------------------------------- */
+
+/* A fork in the middle of a dlopen would leave the child with a library whose constructors never end: OpenBLAS then calls through NULL. So fork waits
+ * for those who load; not for ever, for who forks may hold the loader's lock, for which they wait. */
+static _Thread_local bool have_loading;
+
+static void before_fork(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 2;
+    have_loading = pthread_rwlock_clockwrlock(&g.loading, CLOCK_MONOTONIC, &until) == 0;
+}
+
+static void after_fork(void)
+{
+    if (have_loading)
+        pthread_rwlock_unlock(&g.loading);
+}
+
+/* Who shared the lock is not in the child. ThreadSanitizer knows nothing of that. */
+__attribute__((no_sanitize("thread"))) static void in_child(void)
+{
+    g.loading = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
+void *gg_load(const char *file, int flags)
+{
+    pthread_once(&g.forks, watch_forks);
+    pthread_rwlock_rdlock(&g.loading);
+    void *handle = dlopen(file, flags);
+    pthread_rwlock_unlock(&g.loading);
+    return handle;
+}
 
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
 
@@ -71,7 +115,7 @@ static void *library(int i)
 {
     if (!atomic_load(&g.tried[i])) {
         const char *file = i ? sonames[i] : gg_config()->blas;
-        void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_LOCAL) : NULL; /* two threads get the same handle */
+        void *handle = file ? gg_load(file, RTLD_LAZY | RTLD_LOCAL) : NULL; /* two threads get the same handle */
         if (i == 0 && file && !handle)
             gg_warn("GPUGEMM_BLAS=%s cannot be loaded (%s); searching instead", file, dlerror());
         atomic_store(&g.handles[i], handle);

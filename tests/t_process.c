@@ -2,7 +2,7 @@
  * cancellation, closed descriptors, a stderr nobody reads, constructors, memory that is protected until a handler opens it. Each in a process of
  * its own. Results are exact; what the program had (descriptors, signal mask, pending signals, errno, its files) it must still have.
  *
- *   t_process --lib LIB --constructor MODULE [--only NAME] [--expect-gpu] */
+ *   t_process --lib LIB --constructor MODULE --slow-blas MODULE [--only NAME] [--expect-gpu] */
 #include <errno.h>
 #include <fcntl.h>
 #include <omp.h>
@@ -18,7 +18,7 @@
 #include "problem.h"
 
 static struct problem problems[5]; /* of rising size; the last is above what one thread copies alone */
-static const char *lib, *constructor, *self;
+static const char *lib, *constructor, *slow_blas, *self;
 static bool expect_gpu;
 static void *library;
 
@@ -114,16 +114,60 @@ static void forks(int rounds, bool again)
     }
 }
 
+/* OpenBLAS, not we, hangs in a child forked while another thread held its lock, and crashes at an exit in the middle of its work: beside busy
+ * threads the reference BLAS serves. */
+static bool use_reference_blas(void)
+{
+    char blas[4096] = "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3";
+    const char *libraries = getenv("GPULIBS");
+    if (libraries)
+        snprintf(blas, sizeof blas, "%s/refblas/libblas.so.3", libraries);
+    bool have = access(blas, R_OK) == 0;
+    if (have)
+        setenv("GPUGEMM_BLAS", blas, 1);
+    return have;
+}
+
 /* The first forks fall into the start of the GPU. */
 static void fork_while_busy(void)
 {
     pthread_t thread[4];
+    if (!use_reference_blas()) {
+        expect_gpu = false;
+        return;
+    }
     start_busy(thread, 4);
     forks(25, true);
     long before = busy_calls;
     usleep(50000);
     stop_busy(thread, 4);
     CHECK(busy_calls > before, "the parent's threads no longer multiply");
+}
+
+static void *load(void *unused)
+{
+    right(1, "the call that loads the BLAS");
+    return unused;
+}
+
+/* The child must not find a library whose constructors have run by half. */
+static void fork_while_loading(void)
+{
+    pthread_t thread;
+    setenv("GPUGEMM_BLAS", slow_blas, 1);
+    setenv("GPUGEMM_MODE", "cpu", 1);
+    expect_gpu = false;
+    pthread_create(&thread, NULL, load, NULL);
+    usleep(100000);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        test_failures = 0;
+        right(1, "a child forked meanwhile");
+        exit(test_failures != 0);
+    }
+    wait_for(child, "a child forked while the BLAS is loaded");
+    pthread_join(thread, NULL);
 }
 
 static void fork_first(void)
@@ -433,15 +477,7 @@ static void *exit_in_thread(void *unused)
 static void thread_exits(void)
 {
     pthread_t thread, others[3];
-    /* OpenBLAS, not we, crashes at an exit in the middle of its work: beside busy threads the reference BLAS serves. */
-    char blas[4096];
-    const char *libraries = getenv("GPULIBS");
-    snprintf(blas, sizeof blas, "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3");
-    if (libraries)
-        snprintf(blas, sizeof blas, "%s/refblas/libblas.so.3", libraries);
-    bool quiet = access(blas, R_OK) == 0;
-    if (quiet)
-        setenv("GPUGEMM_BLAS", blas, 1);
+    bool quiet = use_reference_blas();
     start_busy(others, quiet ? 3 : 0);
     pthread_create(&thread, NULL, exit_in_thread, NULL);
     pthread_join(thread, NULL);
@@ -450,7 +486,7 @@ static void thread_exits(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
+} programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"fork-while-loading", fork_while_loading}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
                 {"load-cycles", load_cycles}, {"in-constructor", in_constructor}, {"interrupted", interrupted}, {"masked", masked},
                 {"guarded-memory", guarded_memory}, {"exit-by-signal", exit_by_signal}, {"cancellation", cancellation},
                 {"many-threads", many_threads}, {"openmp", openmp}, {"closes-descriptors", closes_descriptors}, {"nobody-reads", nobody_reads},
@@ -465,6 +501,7 @@ int main(int argc, char **argv)
             break;
         lib = !strcmp(argv[i], "--lib") ? argv[i + 1] : lib;
         constructor = !strcmp(argv[i], "--constructor") ? argv[i + 1] : constructor;
+        slow_blas = !strcmp(argv[i], "--slow-blas") ? argv[i + 1] : slow_blas;
         only = !strcmp(argv[i], "--only") ? argv[i + 1] : only;
     }
     self = argv[0];
