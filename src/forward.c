@@ -229,6 +229,7 @@ void *gg_forward_find(unsigned symbol, const void *caller)
     if (target)
         return target;
     int saved = errno;
+    gg_loader_enter();
     const char *name = names;
     for (unsigned i = 0; i < symbol; i++)
         name += strlen(name) + 1;
@@ -242,6 +243,7 @@ void *gg_forward_find(unsigned symbol, const void *caller)
                      name);
         remember(symbol, name, caller, target);
     }
+    gg_loader_leave();
     errno = saved;
     return target;
 }

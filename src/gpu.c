@@ -161,7 +161,9 @@ bool gg_gpu_loaded(void)
         return false;
     atomic_store_explicit(&last_tick, tick, memory_order_relaxed);
     bool yes = false;
+    gg_loader_enter();
     dl_iterate_phdr(find_driver, &yes);
+    gg_loader_leave();
     if (yes)
         atomic_store_explicit(&found, true, memory_order_release);
     return yes;
@@ -171,7 +173,12 @@ bool gg_gpu_loaded(void)
  * believes its environment, libraries to load included: so a setuid program gets it only when it has brought it itself. */
 static void *open_driver(void)
 {
-    return getauxval(AT_SECURE) && !gg_gpu_loaded() ? NULL : gg_load("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (getauxval(AT_SECURE) && !gg_gpu_loaded())
+        return NULL;
+    gg_loader_enter();
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    gg_loader_leave();
+    return driver;
 }
 
 static bool load_driver(void *driver)

@@ -34,35 +34,37 @@ static struct {
     _Atomic bool gemm_sought[2];
     _Atomic bool warned; /* that there is none */
     pthread_once_t forks;
-    pthread_rwlock_t loading; /* those who load share it, who forks has it alone */
-} g = {.forks = PTHREAD_ONCE_INIT, .loading = PTHREAD_RWLOCK_INITIALIZER};
+    pthread_rwlock_t loader; /* shared by those who are in it; who forks has it alone */
+} g = {.forks = PTHREAD_ONCE_INIT, .loader = PTHREAD_RWLOCK_INITIALIZER};
 
 _Thread_local int gg_real_depth;
 
-/* ---- loading ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the loader and fork ----------------------------------------------------------------------------------------------------------------- */
 
-/* A fork in the middle of a dlopen would leave the child with a library whose constructors never end: OpenBLAS then calls through NULL. So fork waits
- * for those who load; not for ever, for who forks may hold the loader's lock, for which they wait. */
-static _Thread_local bool have_loading;
+/* A thread that is in the loader at a fork leaves the child its locks, which glibc does not open again, and libraries whose constructors never end. So
+ * fork waits for such threads; not for ever, for who forks may hold a lock that they wait for. */
+static _Thread_local bool forking; /* this thread has g.loader to itself */
 
 static void before_fork(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 2;
-    have_loading = pthread_rwlock_clockwrlock(&g.loading, CLOCK_MONOTONIC, &until) == 0;
+    forking = pthread_rwlock_clockwrlock(&g.loader, CLOCK_MONOTONIC, &until) == 0;
 }
 
 static void after_fork(void)
 {
-    if (have_loading)
-        pthread_rwlock_unlock(&g.loading);
+    if (forking)
+        pthread_rwlock_unlock(&g.loader);
+    forking = false;
 }
 
 /* Who shared the lock is not in the child. ThreadSanitizer knows nothing of that. */
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
-    g.loading = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    g.loader = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    forking = false;
 }
 
 static void watch_forks(void)
@@ -70,13 +72,17 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, in_child);
 }
 
-void *gg_load(const char *file, int flags)
+void gg_loader_enter(void)
 {
     pthread_once(&g.forks, watch_forks);
-    pthread_rwlock_rdlock(&g.loading);
-    void *handle = dlopen(file, flags);
-    pthread_rwlock_unlock(&g.loading);
-    return handle;
+    if (!forking)
+        pthread_rwlock_rdlock(&g.loader);
+}
+
+void gg_loader_leave(void)
+{
+    if (!forking)
+        pthread_rwlock_unlock(&g.loader);
 }
 
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
@@ -115,7 +121,7 @@ static void *library(int i)
 {
     if (!atomic_load(&g.tried[i])) {
         const char *file = i ? sonames[i] : gg_config()->blas;
-        void *handle = file ? gg_load(file, RTLD_LAZY | RTLD_LOCAL) : NULL; /* two threads get the same handle */
+        void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_LOCAL) : NULL; /* two threads get the same handle */
         if (i == 0 && file && !handle)
             gg_warn("GPUGEMM_BLAS=%s cannot be loaded (%s); searching instead", file, dlerror());
         atomic_store(&g.handles[i], handle);
@@ -132,6 +138,7 @@ static void *in_library(int i, const char *name)
 
 void *gg_real_near(const char *name, const void *caller)
 {
+    gg_loader_enter();
     void *found = accept(dlsym(RTLD_NEXT, name));
     Dl_info info;
     if (!found && caller && dladdr(caller, &info)) {
@@ -141,12 +148,14 @@ void *gg_real_near(const char *name, const void *caller)
             dlclose(object);
         }
     }
+    gg_loader_leave();
     return found;
 }
 
 void *gg_real_find(const char *name, const void *caller)
 {
     int saved = errno;
+    gg_loader_enter();
     void *found = in_library(0, name);
     if (!found)
         found = gg_real_near(name, caller);
@@ -156,6 +165,7 @@ void *gg_real_find(const char *name, const void *caller)
         if (!wide && in_library(i, "dgemm_") && in_library(i, "cblas_dgemm"))
             break; /* a whole BLAS: what it lacks the next would hardly have, and a second one brings a second set of threads */
     }
+    gg_loader_leave();
     errno = saved;
     return found;
 }

@@ -40,8 +40,9 @@ static inline void gg_real_leave(void)
     gg_real_depth--;
 }
 
-/* dlopen, during which nobody forks. */
-void *gg_load(const char *file, int flags);
+/* Around whatever asks the dynamic loader: nobody forks in between. A thread may enter again. */
+void gg_loader_enter(void);
+void gg_loader_leave(void);
 
 /* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
 const char *gg_real_path(void);
