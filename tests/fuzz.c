@@ -1,6 +1,7 @@
 /* fuzz.c — random gemm calls under every spelling, against OpenBLAS and against the componentwise error bound.
  *
  *   fuzz [--calls N] [--seed S] [--jobs J] [--threads T] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu] [--device]
+ *        [--largest D]
  *
  * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Shapes go to 300, and the
  * operands lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and
@@ -9,6 +10,7 @@
  *   four elements: within the bound of a dot product in long double;   alpha = 0 or k = 0: exactly beta C;
  *   every other byte around the three operands: unchanged.
  * J processes of T threads each share the calls; threads share a GPU better than processes, which take turns on it.
+ * --largest: shapes to D; with D > 300 half of the calls are large ones, such as the GPU gets in GPUGEMM_MODE=auto.
  * --device: three of four operands lie in GPU memory instead, so that calls with all, some or none there are mixed; gpugemm_?gemm takes part. */
 #include "test.h"
 
@@ -19,8 +21,14 @@
 #include "../include/gpugemm.h"
 #include "spellings.h"
 
-enum { MAX_DIM = 300, MAX_PAD = 7, MAX_JOBS = 64, MAX_THREADS = 64 };
-enum { MAX_BYTES = (MAX_DIM + MAX_PAD) * MAX_DIM * 8 };
+enum { USUAL = 300, MAX_PAD = 7, MAX_JOBS = 64, MAX_THREADS = 64 };
+
+static int largest = USUAL; /* dimension */
+
+static size_t max_bytes(void)
+{
+    return sizeof(double) * (size_t)(largest + MAX_PAD) * (size_t)largest;
+}
 
 /* gpugemm.h's own names, drawn as often as a spelling; only there is a status to be looked at. */
 static struct spelling api[2] = {{"gpugemm_sgemm", false, true, true, NULL}, {"gpugemm_dgemm", true, true, true, NULL}};
@@ -69,7 +77,7 @@ static void open_mirrors(void)
 static int64_t draw_dim(uint64_t *r, bool large)
 {
     int64_t t = rng_below(r, 100);
-    return large ? 1 + rng_below(r, MAX_DIM) : t < 4 ? 0 : t < 12 ? 1 : t < 72 ? 1 + rng_below(r, 32) : 1 + rng_below(r, 100);
+    return large ? 1 + rng_below(r, (uint64_t)largest) : t < 4 ? 0 : t < 12 ? 1 : t < 72 ? 1 + rng_below(r, 32) : 1 + rng_below(r, 100);
 }
 
 static double draw_scalar(uint64_t *r)
@@ -110,7 +118,7 @@ static void draw(struct example *e, uint64_t seed, uint64_t index)
     uint64_t state = seed ^ (index + 1) * 0xd1342543de82ef95u, *r = &state;
     struct call *x = &e->call;
     e->spelling = usable[rng_below(r, usable_count)];
-    bool dbl = e->spelling->dbl, large = rng_below(r, 10) == 0, same = rng_below(r, 16) == 0;
+    bool dbl = e->spelling->dbl, large = rng_below(r, largest > USUAL ? 2 : 10) == 0, same = rng_below(r, 16) == 0;
     int ta = (int)rng_below(r, 3), tb = (int)rng_below(r, 3);
     *x = (struct call){.layout = 102 - (int)rng_below(r, 2), .hidden = rng_below(r, 2) ? 1 : 0xdeadbeefdeadbeef};
     x->transa = e->spelling->cblas ? 111 + ta : "NTCntc"[ta + 3 * rng_below(r, 2)];
@@ -160,6 +168,10 @@ static struct matrix pack(const struct matrix *x, bool swap, int64_t rows, int64
 
 static void multiply_absolute(int64_t m, int64_t n, int64_t k)
 {
+    if (m * n * k > (int64_t)USUAL * USUAL * USUAL) {
+        call_gemm(&oracle[1], &(struct call){0, 'N', 'N', m, n, k, m, k, m, abs_a, abs_b, abs_product, 1, 0, 1});
+        return;
+    }
     memset(abs_product, 0, sizeof(double) * (size_t)(m * n));
     for (int64_t j = 0; j < n; j++)
         for (int64_t l = 0; l < k; l++)
@@ -333,13 +345,13 @@ static void *work(void *argument)
     struct shard *s = argument;
     struct tally *t = s->tally;
     for (int i = 0; i < 3; i++) {
-        arena[i] = arena_new(MAX_BYTES + 4096);
+        arena[i] = arena_new(max_bytes() + 4096);
         before[i] = malloc((size_t)(arena[i].hi - arena[i].lo));
-        packed[i] = malloc(MAX_BYTES);
+        packed[i] = malloc(max_bytes());
     }
     if (s->device)
         open_mirrors();
-    abs_a = malloc(MAX_BYTES), abs_b = malloc(MAX_BYTES), abs_product = malloc(MAX_BYTES);
+    abs_a = malloc(max_bytes()), abs_b = malloc(max_bytes()), abs_product = malloc(max_bytes());
     for (t->current = s->first; t->current < s->calls; t->current += s->step)
         run_one(t, s->seed, t->current);
     return NULL;
@@ -376,7 +388,7 @@ int main(int argc, char **argv)
     const struct option options[] = {{"calls", 1, 0, 'n'}, {"seed", 1, 0, 's'},       {"jobs", 1, 0, 'j'},     {"threads", 1, 0, 't'},
                                      {"lib", 1, 0, 'l'},   {"oracle", 1, 0, 'r'},     {"only", 1, 0, 'o'},
                                      {"partial", 0, &partial, 1}, {"expect-gpu", 0, &expect_gpu, 1},
-                                     {"device", 0, &device, 1}, {0}};
+                                     {"device", 0, &device, 1}, {"largest", 1, 0, 'g'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 'n': calls = strtoull(optarg, NULL, 0); break;
@@ -385,6 +397,7 @@ int main(int argc, char **argv)
         case 't': threads = strtol(optarg, NULL, 0); break;
         case 'l': lib = optarg; break;
         case 'r': blas = optarg; break;
+        case 'g': largest = atoi(optarg) > USUAL ? atoi(optarg) : USUAL; break;
         case 'o': only = strtoull(optarg, NULL, 0); break;
         case 0: break;
         default: return 2;
