@@ -135,7 +135,7 @@ static void *watch(void *unused)
     pthread_mutex_lock(&g.lock);
     for (int i = 0; i < count; i++)
         idle[i]->taken = false;
-    g.lanes_taken = 0;
+    g.lanes_taken -= count; /* a call may have made a lane meanwhile */
     g.watched = false;
     pthread_cond_broadcast(&g.given);
     pthread_mutex_unlock(&g.lock);

@@ -239,8 +239,10 @@ double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, co
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
 {
     uint32_t verdict = 0;
-    if (!gg_gpu_copy(&verdict, chain->verdict, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream))
+    if (!gg_gpu_copy(&verdict, chain->verdict, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream)) {
+        gg_gpu_settle(chain->stream); /* nothing may be on its way into this frame */
         return NULL;
+    }
     enum tier tier = first_tier(chain);
     while (tier != FFMA && verdict & tiers[tier].not )
         tier = next_tier(chain, tier);
