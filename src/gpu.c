@@ -299,8 +299,11 @@ static bool start(void *driver)
             i = -1;
             continue;
         }
-        if (ordinal < count && (g.host_device = open_device(ordinal, NULL)))
+        struct gg_device *dev = ordinal < count ? open_device(ordinal, NULL) : NULL;
+        if (dev) {
+            g.host_device = dev;
             return true;
+        }
     }
     snprintf(g.trouble, sizeof g.trouble, "no CUDA device could be opened");
     return false;

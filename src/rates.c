@@ -277,7 +277,8 @@ bool gg_rates_save(void)
     uselocale(theirs);
     if (plain)
         freelocale(plain);
-    bool good = !ferror(file) & (fclose(file) == 0);
+    bool good = !ferror(file);
+    good = fclose(file) == 0 && good;
     good = good && rename(temporary, g.path) == 0; /* a reader sees the old file or the new one, whole */
     if (!good)
         unlink(temporary);
