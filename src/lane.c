@@ -230,7 +230,7 @@ bool gg_lane_grow_events(struct gg_lane *lane, int count)
 
 /* ---- slots ------------------------------------------------------------------------------------------------------------------------------- */
 
-int64_t gg_slot_bytes(const struct gg_lane *lane)
+int64_t gg_slot_bytes(struct gg_lane *lane)
 {
     pthread_mutex_lock(&g.lock);
     if (!g.sought) {
@@ -246,6 +246,9 @@ int64_t gg_slot_bytes(const struct gg_lane *lane)
     }
     int64_t bytes = g.slot_bytes;
     pthread_mutex_unlock(&g.lock);
+    for (int i = 0; bytes && i < GG_SLOTS; i++) /* now: later a call could only wait for an event that is not to be had */
+        if (!lane->slot_events[i] && !(lane->slot_events[i] = gg_gpu_event_create()))
+            return 0;
     return bytes;
 }
 
@@ -256,11 +259,7 @@ struct gg_slot *gg_slot_take(struct gg_lane *lane, int held)
     int share = GG_SLOTS / (g.lanes_taken > 1 ? g.lanes_taken : 1);
     for (int i = 0; held < share && i < GG_SLOTS && !slot; i++)
         if (!g.slots[i].taken) {
-            if (!lane->slot_events[i])
-                lane->slot_events[i] = gg_gpu_event_create();
-            slot = lane->slot_events[i] ? &g.slots[i] : NULL;
-            if (!slot)
-                break;
+            slot = &g.slots[i];
             slot->event = lane->slot_events[i];
             slot->taken = true;
         }

@@ -22,7 +22,7 @@ struct gg_lane {
     struct gg_device *dev;
     bool taken;
     gg_stream up, down, run[GG_RUN_STREAMS];
-    gg_event slot_events[GG_SLOTS]; /* made when the lane first holds that slot */
+    gg_event slot_events[GG_SLOTS]; /* made by gg_slot_bytes */
     gg_event *events;               /* for the loads and steps of a job */
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
@@ -43,8 +43,8 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_events(struct gg_lane *lane, int count);
 
-/* Bytes of a slot; 0 when no page-locked memory is to be had. */
-int64_t gg_slot_bytes(const struct gg_lane *lane);
+/* Bytes of a slot; 0 when no page-locked memory is to be had, or not the events that this lane needs to use it. To be asked before gg_slot_take. */
+int64_t gg_slot_bytes(struct gg_lane *lane);
 
 /* A free slot, or NULL: then others hold them, or this call, which holds `held`, has its fair share. */
 struct gg_slot *gg_slot_take(struct gg_lane *lane, int held);
