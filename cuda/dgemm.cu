@@ -117,8 +117,12 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
 
             /* One stage a turn. The stage after it, of the next tile if need be, is waited for first; after the very last one the ring holds
              * old data, and what is fetched is not used. */
+            int done = 0;
+#pragma unroll 1
             for (int steps = tile.steps; steps > 0; steps--) {
-                const int done = ring.stage;
+                if (steps < tile.steps)
+                    ring.arrive_empty(done); /* not in the turn that read it: see pipeline.cuh */
+                done = ring.stage;
                 ring.next();
                 if (steps > 1 || more)
                     ring.wait_full();
@@ -131,9 +135,9 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
                         fetch(0, next_a, next_b, 0);
                     multiply(s % 2);
                 }
-                ring.arrive_empty(done);
                 a = next_a, b = next_b;
             }
+            ring.arrive_empty(done);
             store(p, tile, m, n + place(lane % 4 * 2), slice, shared + stages::RING_BYTES);
         }
     }

@@ -98,7 +98,9 @@ template <int STAGES> struct gg_ring {
     }
 #endif
 
-    /* Consumers: this warp will not read stage `done` again. */
+    /* Consumers: this warp will not read stage `done` again. To be called only when products have used what was read last: an arrival overtakes loads
+     * that are under way, and the copies it lets in overwrite what they were to find. The compiler knows nothing of that and puts products after
+     * an arrival in the same turn of a loop; at the top of the next turn they are past. */
     __device__ void arrive_empty(int done) const
     {
         __syncwarp();
