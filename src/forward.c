@@ -5,7 +5,6 @@
  * other. So an answer found in a caller's scope holds for that caller's object; what follows us in the global order holds for everybody. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -174,21 +173,6 @@ static void cblas_xerbla(int64_t info, const char *routine, const char *format, 
     va_end(args);
 }
 
-struct nth_object {
-    int left;
-    char path[PATH_MAX];
-};
-
-static int find_nth_object(struct dl_phdr_info *object, size_t size, void *data)
-{
-    (void)size;
-    struct nth_object *nth = data;
-    if (nth->left-- > 0)
-        return 0;
-    snprintf(nth->path, sizeof nth->path, "%s", object->dlpi_name);
-    return 1;
-}
-
 /* What `name` would be to the caller's object without us, in the scope of the object that brought it in: the first loaded of those that have it among
  * their dependencies. NumPy's own xerbla_ is such: it is meant for the LAPACK that NumPy loads RTLD_LOCAL. */
 static void *find_in_scope_of_importer(const char *name, const void *caller)
@@ -196,11 +180,8 @@ static void *find_in_scope_of_importer(const char *name, const void *caller)
     Dl_info self, calling, defining;
     if (!dladdr((const void *)gg_forward_find, &self) || !dladdr(caller, &calling) || !calling.dli_sname)
         return NULL;
-    for (int i = 0;; i++) {
-        struct nth_object object = {.left = i};
-        if (!dl_iterate_phdr(find_nth_object, &object))
-            return NULL;
-        void *scope = *object.path ? dlopen(object.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *scope;
+    for (int i = 0; gg_loaded_object(i, &scope); i++) {
         if (!scope)
             continue;
         void *found = dlsym(scope, calling.dli_sname) == calling.dli_saddr ? dlsym(scope, name) : NULL;
@@ -208,6 +189,7 @@ static void *find_in_scope_of_importer(const char *name, const void *caller)
         if (found && dladdr(found, &defining) && defining.dli_fbase != self.dli_fbase)
             return found;
     }
+    return NULL;
 }
 
 static void *find_xerbla(const char *name, const void *caller)

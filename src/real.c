@@ -3,14 +3,19 @@
  * GPU left open.
  *
  * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (under Python the BLAS comes in RTLD_LOCAL and
- * RTLD_NEXT is NULL); OpenBLAS and its kin by soname. A BLAS we load ourselves is RTLD_LOCAL but not RTLD_DEEPBIND: a program's own
- * xerbla_ must win over the library's. */
+ * RTLD_NEXT is NULL); whatever is loaded (a call that SciPy's cython_blas ends with a jump seems to come from an object that has no BLAS);
+ * OpenBLAS and its kin by soname. A second BLAS is the last resort: threadpoolctl, which has counted before it came, does not limit its threads,
+ * and the 16 threads of a k-means, each with 16 of them, took 3.6 times as long (H200 machine, 2026-11). A BLAS we load ourselves is
+ * RTLD_LOCAL but not RTLD_DEEPBIND: a program's own xerbla_ must win over the library's. */
 #include "real.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -152,14 +157,55 @@ void *gg_real_near(const char *name, const void *caller)
     return found;
 }
 
+struct nth_object {
+    int left;
+    char path[PATH_MAX];
+};
+
+static int find_nth_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+    (void)size;
+    struct nth_object *nth = data;
+    if (nth->left-- > 0)
+        return 0;
+    snprintf(nth->path, sizeof nth->path, "%s", object->dlpi_name);
+    return 1;
+}
+
+bool gg_loaded_object(int i, void **handle)
+{
+    struct nth_object object = {.left = i}; /* one at a time: who walks the list must not call the loader */
+    if (!dl_iterate_phdr(find_nth_object, &object))
+        return false;
+    *handle = *object.path ? dlopen(object.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    return true;
+}
+
+/* In whatever is loaded. A library with 64-bit integers is not what a plain name means. */
+static void *in_loaded(const char *name, bool wide)
+{
+    void *found = NULL, *object;
+    for (int i = 0; !found && gg_loaded_object(i, &object); i++) {
+        if (!object)
+            continue;
+        void *address = dlsym(object, name);
+        if (wide || !gg_real_is_ilp64(address))
+            found = accept(address);
+        dlclose(object);
+    }
+    return found;
+}
+
 void *gg_real_find(const char *name, const void *caller)
 {
     int saved = errno;
     gg_loader_enter();
     void *found = in_library(0, name);
+    bool wide = strstr(name, "64_") || strstr(name, "_64");
     if (!found)
         found = gg_real_near(name, caller);
-    bool wide = strstr(name, "64_") || strstr(name, "_64");
+    if (!found)
+        found = in_loaded(name, wide);
     for (int i = wide ? FIRST_WIDE : 1; !found && i < (wide ? SONAMES : FIRST_WIDE); i++) {
         found = in_library(i, name);
         if (!wide && in_library(i, "dgemm_") && in_library(i, "cblas_dgemm"))

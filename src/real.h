@@ -44,6 +44,9 @@ static inline void gg_real_leave(void)
 void gg_loader_enter(void);
 void gg_loader_leave(void);
 
+/* The i-th loaded object, opened once more, or NULL where that cannot be; false when there are no more. */
+bool gg_loaded_object(int i, void **handle);
+
 /* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
 const char *gg_real_path(void);
 

@@ -24,7 +24,7 @@ only cuda.h src/gpu.c
 only cuda_runtime.h
 only cuda_runtime_api.h
 only dlfcn.h src/real.c src/forward.c src/gpu.c
-only link.h src/forward.c src/gpu.c
+only link.h src/real.c src/forward.c src/gpu.c
 only math.h
 only cblas.h
 only kernel.h src/gpu.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
