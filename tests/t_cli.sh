@@ -69,6 +69,8 @@ expect 127 'No such file' run /nonexistent
 expect 126 'denied' run /etc/passwd
 expect 3 '^$' run sh -c 'echo; exit 3'
 expect 0 '^$' run --stats=0 echo
+expect 0 '^strict$' run --precision=strict sh -c 'echo "$GPUGEMM_PRECISION"'
+GPUGEMM_PRECISION=tf32 expect 0 'All is well' check
 expect 64 'for --report' run --compare true
 
 # A program with two processes that multiply: the page has its calls, and nothing that must be fetched.

@@ -154,8 +154,8 @@ static double time_product(fortran_gemm *gemm, int n)
 static void child(struct findings *f, const char *mode, int64_t n)
 {
     setenv("GPUGEMM_MODE", mode, 1);
-    for (size_t i = 0; i < 2; i++) /* what the caller wants to see of his own runs is not this one */
-        unsetenv((const char *[]){"GPUGEMM_STATS", "GPUGEMM_TRACE"}[i]);
+    for (size_t i = 0; i < 3; i++) /* what the caller wants of his own runs is not for this one; tf32 would rightly miss the bound */
+        unsetenv((const char *[]){"GPUGEMM_STATS", "GPUGEMM_TRACE", "GPUGEMM_PRECISION"}[i]);
     fortran_gemm *gemm[2];
     *(void **)&gemm[0] = cmd_symbol("sgemm_");
     *(void **)&gemm[1] = cmd_symbol("dgemm_");

@@ -25,6 +25,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     struct request *r = state->input;
     switch (key) {
     case 'm': return setenv("GPUGEMM_MODE", value, 1);
+    case 'p': return setenv("GPUGEMM_PRECISION", value, 1);
     case 's': return setenv("GPUGEMM_STATS", value ? value : "1", 1);
     case 't': return setenv("GPUGEMM_TRACE", value ? value : "1", 1);
     case 'r': r->report = value; return 0;
@@ -121,6 +122,7 @@ int cmd_run(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"mode", 'm', "auto|gpu|cpu", 0, "Who serves (GPUGEMM_MODE)", 0},
+        {"precision", 'p', "fp32|strict|tf32", 0, "Of sgemm (GPUGEMM_PRECISION)", 0},
         {"stats", 's', "0|1|FILE", OPTION_ARG_OPTIONAL, "Statistics: 1, the default, a table at exit; FILE: JSON (GPUGEMM_STATS)", 0},
         {"trace", 't', "1|2|FILE", OPTION_ARG_OPTIONAL, "One line a call (GPUGEMM_TRACE)", 0},
         {"report", 'r', "FILE.html", 0, "Write one self-contained page on where the time went, instead of the table", 0},
