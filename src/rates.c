@@ -304,7 +304,9 @@ void gg_rates_set_link(double up, double down, double pinned)
 
 void gg_rates_set_start(double seconds)
 {
-    gg_rates()->start = seconds;
+    struct gg_rates *const rates = gg_rates();
+    const double most = 2 * rates->start;
+    rates->start = seconds < most ? seconds : most;
 }
 
 bool gg_rates_know(const char *gpu)

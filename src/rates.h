@@ -52,6 +52,7 @@ void gg_rates_learn(int who, const struct gg_gemm *p, double model, double secon
 
 /* Fresh measurements of the link replace what was known. */
 void gg_rates_set_link(double up, double down, double pinned);
+/* What this start took; believed up to twice what was known, for one beside many others can take fifty times as long as one alone. */
 void gg_rates_set_start(double seconds);
 
 /* The GPU is up and is called so: do the rates come from a file that was written with it? If not they are defaults again. */
