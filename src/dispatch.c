@@ -90,7 +90,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     const bool forced = f->mode == GG_MODE_GPU;
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
-    if (!forced && corrected(gg_staged_model(p, rates, pinned, 0), seen_gpu) >= WORTH_TRYING * d.seconds_cpu) {
+    if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) {
         struct gg_decision no = cpu(GG_TOO_SMALL); /* the copies alone: no need to ask which kernel */
         no.model_cpu = d.model_cpu, no.seconds_cpu = d.seconds_cpu;
         return no;
@@ -113,7 +113,9 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         signed char held = atomic_load_explicit(&rates->held[p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
         if (held && cost < HYSTERESIS)
             gpu = held == 1 + GG_ON_GPU;
-        if (f->may_try && cost < WORTH_TRYING && (gpu ? seen_cpu : seen_gpu) <= 0) {
+        const bool known = (gpu ? seen_cpu : seen_gpu) > 0;
+        if (f->may_try && (known ? held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) && gg_rates_doubtful(rates, p, gpu ? d.seconds_cpu : d.seconds_gpu)
+                                 : cost < WORTH_TRYING)) {
             gpu = !gpu;
             d.reason = GG_TRIAL;
         }

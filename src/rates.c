@@ -60,7 +60,8 @@ static double larger(double x, double y)
 double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + 2 * m * n);
-    return rates->cpu_latency + larger(2 * m * n * k / rates->cpu_flops[p->type], bytes / rates->cpu_bandwidth);
+    double team = m * n * k > 64 * 64 * 64 ? rates->cpu_team : 0; /* from there on OpenBLAS wakes its threads */
+    return rates->cpu_latency + team + larger(2 * m * n * k / rates->cpu_flops[p->type], bytes / rates->cpu_bandwidth);
 }
 
 /* A staged call moves A and B in, C out (and in, when beta asks for it), and overlaps all that with the kernels but for the ends. */
@@ -70,26 +71,29 @@ double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, co
     double up = size * (m * k / (pinned[0] ? rates->pinned : rates->up) + k * n / (pinned[1] ? rates->pinned : rates->up) +
                         (p->beta == 0 ? 0 : m * n / (pinned[2] ? rates->pinned : rates->up)));
     double down = size * m * n / (pinned[2] ? rates->pinned : rates->down);
-    double longest = larger(larger(up, down), kernel_seconds);
-    return rates->latency + longest + (up + down + kernel_seconds - longest) / 8;
+    double longest = larger(larger(up, down), kernel_seconds), bytes = size * (m * k + k * n + m * n);
+    return rates->latency + (bytes < 2e6 ? bytes : 2e6) / rates->serial + longest + (up + down + kernel_seconds - longest) / 8;
 }
 
 /* ---- defaults, and what calls took -------------------------------------------------------------------------------------------------------- */
 
 void gg_rates_default(struct gg_rates *rates, int threads)
 {
-    /* A CPU core of 2020 or later sustains 27 GFLOP/s of dgemm a hardware thread in OpenBLAS (440 on 16 threads of the H200's host, 2026-11).
-     * 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 60 µs is a short staged call on the H200. */
-    double n = threads < 1 ? 1 : threads, cpu = 27e9 * n;
+    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm a hardware thread in OpenBLAS (16 threads of the H200's host: 275 to 440, 2026-11), whose
+     * threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 30 µs and 25 a megabyte is a short
+     * staged call on the H200 (sgemm 96 35 µs, 128 39, 192 49, 256 67). */
+    double n = threads < 1 ? 1 : threads, cpu = 20e9 * n;
     memset(rates, 0, sizeof *rates);
     rates->up = rates->down = rates->pinned = 20e9;
-    rates->latency = 60e-6;
+    rates->latency = 30e-6;
+    rates->serial = 40e9;
     rates->flops[GG_S] = 10e12;
     rates->flops[GG_D] = 5e12;
     rates->cpu_flops[GG_S] = 2 * cpu;
     rates->cpu_flops[GG_D] = cpu;
     rates->cpu_bandwidth = 10e9 * (n < 8 ? n : 8);
     rates->cpu_latency = 1e-6;
+    rates->cpu_team = n > 1 ? 2e-6 * n : 1e-9;
     rates->start = 0.6; /* cuInit, a context and the first module: 0.25–0.6 s on the H200 machine (2026-11) */
 }
 
@@ -103,7 +107,36 @@ static void *save_thread(void *unused)
 
 void gg_rates_hold(int who, const struct gg_gemm *p)
 {
-    atomic_store_explicit(&gg_rates()->held[p->type][gg_shape(p)][gg_work(p)], (signed char)(1 + who), memory_order_relaxed);
+    struct gg_rates *rates = gg_rates();
+    const int shape = gg_shape(p), work = gg_work(p);
+    if (atomic_exchange_explicit(&rates->held[p->type][shape][work], (signed char)(1 + who), memory_order_relaxed) != 1 + who) {
+        atomic_store_explicit(&rates->since[p->type][shape][work], 0, memory_order_relaxed);
+        atomic_store_explicit(&rates->content[p->type][shape][work], 0, memory_order_relaxed);
+    }
+}
+
+/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. Twice in a row, because the first call on a
+ * side has its own cost; first when like calls have taken 16 times as long as a try, so that it costs little, then less and less often. */
+bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds)
+{
+    const int shape = gg_shape(p), work = gg_work(p);
+    const double since = (double)atomic_load_explicit(&rates->since[p->type][shape][work], memory_order_relaxed);
+    return since < 0 || since > 16 * seconds * (1 << atomic_load_explicit(&rates->content[p->type][shape][work], memory_order_relaxed));
+}
+
+/* A call has been served by `who`, holder of its like or not. */
+static void count(struct gg_rates *rates, bool holder, const struct gg_gemm *p, double seconds)
+{
+    const unsigned char most = 6;
+    const int shape = gg_shape(p), work = gg_work(p);
+    _Atomic float *since = &rates->since[p->type][shape][work];
+    _Atomic unsigned char *content = &rates->content[p->type][shape][work];
+    float before = atomic_load_explicit(since, memory_order_relaxed);
+    unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
+    if (!holder && before < 0 && times < most)
+        atomic_store_explicit(content, times + 1, memory_order_relaxed);
+    if (!holder || before >= 0)
+        atomic_store_explicit(since, holder ? before + (float)seconds : before < 0 ? 0 : -1, memory_order_relaxed);
 }
 
 /* No factor that a mishap could lead to turns a side off for ever. */
@@ -116,10 +149,14 @@ static float bounded(double ratio)
 void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds)
 {
     /* Quick to believe that something is fast, slow to believe that it is slow: a call is often slow for reasons of its own. */
-    const float better = 0.5f, worse = 0.1f;
-    _Atomic float *seen = &gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)];
+    struct gg_rates *rates = gg_rates();
+    const int shape = gg_shape(p), work = gg_work(p), held = atomic_load_explicit(&rates->held[p->type][shape][work], memory_order_relaxed);
+    const bool holder = held == 0 || held == 1 + who;
+    const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* who is seldom tried has few chances to show what it can do */
+    _Atomic float *seen = &rates->seen[who][p->type][shape][work];
     float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
+    count(rates, holder, p, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
     if (count >= 256 && (count & (count - 1)) == 0 && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) &&
@@ -131,9 +168,9 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
 
 /* Every number in it, by name. */
 #define NUMBERS(X)                                                                                                     \
-    X("up", up) X("down", down) X("pinned", pinned) X("latency", latency) X("gpu_sgemm", flops[GG_S]) X("gpu_dgemm", flops[GG_D])           \
-    X("cpu_sgemm", cpu_flops[GG_S]) X("cpu_dgemm", cpu_flops[GG_D]) X("cpu_bandwidth", cpu_bandwidth) X("cpu_latency", cpu_latency)         \
-    X("start", start)
+    X("up", up) X("down", down) X("pinned", pinned) X("gpu_latency", latency) X("serial", serial) X("gpu_sgemm", flops[GG_S])             \
+    X("gpu_dgemm", flops[GG_D]) X("cpu_sgemm", cpu_flops[GG_S]) X("cpu_dgemm", cpu_flops[GG_D]) X("cpu_bandwidth", cpu_bandwidth)         \
+    X("cpu_latency", cpu_latency) X("cpu_team", cpu_team) X("start", start)
 
 /* The machine in one line: a file is good for this line only. */
 static void describe(char *text, size_t size)

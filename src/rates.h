@@ -16,15 +16,21 @@ struct gg_rates {
     _Atomic double up, down;      /* bytes/s between pageable memory and the GPU, staged */
     _Atomic double pinned;        /* bytes/s between page-locked memory and the GPU */
     _Atomic double latency;       /* seconds a staged call takes beyond its bytes and flops */
+    _Atomic double serial;        /* bytes/s of the first 2 MB, of which little overlaps */
     _Atomic double flops[2];      /* flop/s of the GPU by enum gg_type, until a kernel's own prediction is known */
     _Atomic double cpu_flops[2];  /* of the CPU BLAS, all its threads, large products */
     _Atomic double cpu_bandwidth; /* bytes/s of operands it gets through at most */
     _Atomic double cpu_latency;   /* seconds a CPU call takes at least */
+    _Atomic double cpu_team;      /* and when it is large enough for all threads */
     _Atomic double start;         /* seconds to bring the GPU up */
     /* What like calls took, as a multiple of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: one, which bore the
      * cost of being the first. */
     _Atomic float seen[2][2][GG_SHAPES][GG_WORKS];
     _Atomic signed char held[2][GG_SHAPES][GG_WORKS]; /* who served the last like call: 1 + GG_ON_CPU or GG_ON_GPU; 0: nobody yet */
+    /* Is what is known of the other side still true? Seconds that like calls have spent on the side that holds them since the other was tried last; negative:
+     * it has been tried once, and is to be again. `content`: how often that has changed nothing. */
+    _Atomic float since[2][GG_SHAPES][GG_WORKS];
+    _Atomic unsigned char content[2][GG_SHAPES][GG_WORKS];
 };
 
 /* The shape of *p: 0 roughly a cube, else 1 + the dimension (m, n, k) that is far smaller than another. */
@@ -49,6 +55,9 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
 
 /* A measurement that was made with care: it replaces what was known. */
 void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds);
+
+/* Is the other side due to be tried again, with which such a call would take `seconds`? */
+bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds);
 
 /* Fresh measurements of the link replace what was known. */
 void gg_rates_set_link(double up, double down, double pinned);

@@ -4,6 +4,7 @@
 #include "short.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "config.h"
 #include "copy.h"
@@ -15,8 +16,9 @@
 /* Up to here (sgemm n = 280) the calling thread is done before another has woken up. */
 static const int64_t alone_bytes = 1 << 20;
 
-/* With so many calls in progress the threads have enough to do without each other's pieces. */
-enum { CROWD = 3 };
+/* With so many calls in progress the threads have enough to do without each other's pieces. With still more the driver, which lets in one thread at a
+ * time, has too much: they send an operand in one piece, and sleep between two looks whether C is there. */
+enum { CROWD = 3, THRONG = 8 };
 
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11). */
 static const int64_t direct_bytes = 2 << 20;
@@ -39,7 +41,7 @@ struct leg {
 };
 
 /* Lays the three out one behind the other. The bytes they need, or INT64_MAX. */
-static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
+static int64_t pack_plan(const struct gg_gemm *p, bool whole, struct packed packed[3])
 {
     int64_t size = (int64_t)gg_size(p->type);
     double need = 0;
@@ -59,7 +61,7 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         o->bytes = o->pitch * o->lines;
         /* Every copy costs the link 2 µs, and the last one cannot leave before it is packed */
         int64_t leg = gg_max(o->bytes / LEGS, gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
-        o->leg = gg_max(1, (leg + o->pitch - 1) / o->pitch);
+        o->leg = whole ? o->lines : gg_max(1, (leg + o->pitch - 1) / o->pitch);
     }
     return (int64_t)need;
 }
@@ -109,17 +111,18 @@ static void await(struct leg *leg)
 bool gg_is_short(const struct gg_gemm *p)
 {
     struct packed packed[3];
-    return pack_plan(p, packed) <= GG_SHORT_BYTES;
+    return pack_plan(p, false, packed) <= GG_SHORT_BYTES;
 }
 
 /* Packs A and B (and C, when beta asks for it) and sends them up. */
-static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3], int inputs, bool alone, gg_stream stream, struct gg_outcome *outcome)
+static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3], int inputs, bool alone, bool whole, gg_stream stream,
+                 struct gg_outcome *outcome)
 {
     int count = 0;
     bool good = true;
     for (int x = GG_A; x < inputs; x++)
         for (int64_t line = 0; line < packed[x].lines; line += legs[count++].lines)
-            if (add_leg(&legs[count], &packed[x], line, x == GG_A && line == 0) && !alone)
+            if (add_leg(&legs[count], &packed[x], line, !whole && x == GG_A && line == 0) && !alone)
                 start(&legs[count], lane, true, false);
     for (int i = 0; i < count; i++) {
         struct leg *leg = &legs[i];
@@ -134,7 +137,7 @@ static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3]
 }
 
 /* Waits for C, part by part, and unpacks it. How many lines of it have arrived and are in the caller's C. */
-static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct packed *c, bool direct, bool alone, gg_stream stream)
+static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct packed *c, bool direct, bool alone, bool patient, gg_stream stream)
 {
     int count = 0, arrived = 0;
     int64_t lines = 0;
@@ -151,7 +154,7 @@ static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct pack
     for (; good && arrived < count; arrived++) {
         int done = direct && arrived > 0;
         while (done == 0 && (done = gg_gpu_event_done(lane->events[arrived])) == 0)
-            gg_relax();
+            patient ? (void)nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL) : gg_relax(); /* 55 µs in truth */
         if (done < 0)
             break;
         start(&legs[arrived], lane, false, alone);
@@ -165,10 +168,12 @@ static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct pack
 bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *caller, struct gg_outcome *outcome)
 {
     struct packed packed[3];
-    int64_t need = pack_plan(p, packed), size = (int64_t)gg_size(p->type);
+    const int calls = gg_copy_calls() + 1;
+    const bool throng = calls >= THRONG;
+    int64_t need = pack_plan(p, throng, packed), size = (int64_t)gg_size(p->type);
     const struct packed *c = &packed[GG_C];
     const int inputs = p->beta == 0 ? 2 : 3;
-    const bool alone = need <= alone_bytes || gg_copy_calls() >= CROWD, direct = p->beta == 0 && c->bytes <= direct_bytes;
+    const bool alone = need <= alone_bytes || calls > CROWD, direct = p->beta == 0 && c->bytes <= direct_bytes;
     struct leg *legs = malloc((3 * LEGS + 2) * sizeof *legs);
     gg_stream stream = lane->run[0];
     outcome->reason = GG_NO_MEMORY;
@@ -178,7 +183,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     }
     outcome->reason = GG_GPU_ERROR;
     gg_copy_begin(alone ? 0 : gg_copy_start());
-    bool good = send(lane, legs, packed, inputs, alone, stream, outcome);
+    bool good = send(lane, legs, packed, inputs, alone, throng, stream, outcome);
     struct gg_gemm q = *p;
     q.a = lane->arena + packed[GG_A].offset;
     q.b = lane->arena + packed[GG_B].offset;
@@ -189,7 +194,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->kernel = choice.kernel;
     good = good && choice.kernel && gg_launch(lane->dev, &choice, &q, stream);
-    int64_t arrived = good ? receive(lane, legs, c, direct, alone, stream) : 0;
+    int64_t arrived = good ? receive(lane, legs, c, direct, alone, throng, stream) : 0;
     gg_copy_end();
     free(legs);
     outcome->bytes_down = arrived * c->pitch;

@@ -49,7 +49,7 @@ damage "cut short" head -5
 damage "another machine's" sed '1s/libgpugemm/libother/'
 damage "another GPU's" sed '2s/with .*/with another/'
 damage "not a number" sed 's/^up .*/up nan/'
-damage "negative" sed 's/^latency .*/latency -1/'
+damage "negative" sed 's/^gpu_latency .*/gpu_latency -1/'
 damage "a name too many" sed 's/^down/sideways/'
 damage "bytes" tr a-z '\200-\231'
 rm "$file" && mkdir "$file" && cached "a folder in its place" && rmdir "$file"
