@@ -66,6 +66,37 @@ static const struct {
     {8, GG_MODE_AUTO, GG_GPU_FORKED, H, D, H, GG_PATH_STAGED, GG_FORKED, 0, 0},
 };
 
+/* A GPU that was slow once, because others used it, and is ten times as fast as the CPU now: found out in two tries, which cost little; and one that stays
+ * slow costs less and less. Calls through the rates in force, with times made up. */
+static void tries(void)
+{
+    for (int fast = 0; fast < 2; fast++) {
+        struct gg_rates *force = gg_rates();
+        gg_rates_default(force, 16);
+        struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+        f.rates = force;
+        f.may_try = true;
+        struct gg_gemm p = square(300);
+        struct gg_decision d = gg_dispatch(&p, &f);
+        gg_rates_learn(GG_ON_CPU, &p, d.model_cpu, 1e-3);
+        gg_rates_learn(GG_ON_GPU, &p, d.model_gpu, 2e-3);
+        int on_gpu = 0, trials = 0;
+        double spent = 0;
+        for (int i = 0; i < 2000; i++) {
+            d = gg_dispatch(&p, &f);
+            bool gpu = d.path == GG_PATH_STAGED;
+            double took = !gpu ? 1e-3 : fast ? 1e-4 : 2e-3;
+            if (d.reason != GG_TRIAL)
+                gg_rates_hold(gpu ? GG_ON_GPU : GG_ON_CPU, &p);
+            gg_rates_see(gpu ? GG_ON_GPU : GG_ON_CPU, &p, gpu ? d.model_gpu : d.model_cpu, took);
+            on_gpu += gpu, trials += d.reason == GG_TRIAL, spent += took;
+        }
+        if (fast ? on_gpu < 1900 || spent > 0.3 : on_gpu < 2 || on_gpu != trials || spent > 2 * 1.02)
+            printf("%s GPU: %d calls on it, %d trials, %.3f s\n", fast ? "fast" : "slow", on_gpu, trials, spent);
+        CHECK(fast ? on_gpu >= 1900 && spent < 0.3 : on_gpu >= 2 && on_gpu == trials && spent < 2 * 1.02);
+    }
+}
+
 int main(void)
 {
     gg_rates_default(&rates, 16);
@@ -137,7 +168,29 @@ int main(void)
     *seen_gpu = 0;
     *seen_cpu = *seen_cpu / 4; /* eight times: not worth a try */
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU && gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
+
+    /* What is known of the slower side is tried again, twice, when like calls have taken 16 times as long as that; then after twice as long. */
+    _Atomic float *since = &rates.since[p.type][gg_shape(&p)][gg_work(&p)];
+    *seen_cpu = 1;
+    *seen_gpu = 15;
+    rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_CPU;
+    struct gg_decision slow = gg_dispatch(&p, &ready);
+    CHECK(slow.path == GG_PATH_CPU);
+    *since = (float)(15 * slow.seconds_gpu);
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    *since = (float)(17 * slow.seconds_gpu);
+    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL && gg_dispatch(&p, &ready).path == GG_PATH_STAGED);
+    *since = -1;
+    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
+    rates.content[p.type][gg_shape(&p)][gg_work(&p)] = 1;
+    *since = (float)(17 * slow.seconds_gpu);
+    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
+    *since = (float)(33 * slow.seconds_gpu);
+    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
+    rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_GPU; /* the CPU has become the faster one by now: that is no trial */
+    CHECK(gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
     ready.may_try = false;
+    tries();
 
     /* The GPU is started when calls have lost half of what that takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);
