@@ -26,6 +26,7 @@ static struct {
     bool from_file;
     char measured[32]; /* when */
     char gpu[64];      /* with which */
+    char machine[640]; /* what the rates depend on, in words */
     char path[512];    /* of the file; "" : there is none */
     _Atomic unsigned observations;
     _Atomic bool saving;
@@ -173,7 +174,7 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     X("cpu_latency", cpu_latency) X("cpu_team", cpu_team) X("start", start)
 
 /* The machine in one line: a file is good for this line only. */
-static void describe(char *text, size_t size)
+static void describe(void)
 {
     char line[256], cpu[128] = "unknown CPU", gpu[128] = "unknown GPU";
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -187,7 +188,7 @@ static void describe(char *text, size_t size)
         sscanf(line, "NVRM version: %127[^\n]", gpu);
     if (file)
         fclose(file);
-    snprintf(text, size, "libgpugemm %s; %s; %d threads; %s; devices %s", gpugemm_version(), cpu, g.threads, gpu,
+    snprintf(g.machine, sizeof g.machine, "libgpugemm %s; %s; %d threads; %s; devices %s", gpugemm_version(), cpu, g.threads, gpu,
              gg_config()->devices ? gg_config()->devices : "all");
 }
 
@@ -195,10 +196,8 @@ static void describe(char *text, size_t size)
 static void find_path(bool make)
 {
     const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME"); /* NULL in setuid programs */
-    char text[640];
-    describe(text, sizeof text);
     uint64_t hash = 14695981039346656037u;
-    for (const char *c = text; *c; c++)
+    for (const char *c = g.machine; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 1099511628211u;
     char folder[400];
     int n = cache && *cache == '/' ? snprintf(folder, sizeof folder, "%s", cache)
@@ -265,14 +264,13 @@ static FILE *open_file(void)
 /* All of the file or nothing of it. */
 static void read_file(void)
 {
-    char expected[640], when[32] = "", gpu[64] = "";
+    char when[32] = "", gpu[64] = "";
     static struct gg_rates found; /* 2 KB: callers may have small stacks */
     FILE *file = open_file();
     if (!file)
         return;
-    describe(expected, sizeof expected);
     gg_rates_default(&found, g.threads);
-    bool good = gg_rates_parse(file, expected, &found, when, gpu);
+    bool good = gg_rates_parse(file, g.machine, &found, when, gpu);
     fclose(file);
     if (!good)
         return;
@@ -285,7 +283,7 @@ static void read_file(void)
 bool gg_rates_save(void)
 {
     struct gg_rates *rates = gg_rates();
-    char temporary[540], text[640];
+    char temporary[540];
     int saved = errno;
     find_path(true);
     if (!g.path[0])
@@ -299,9 +297,8 @@ bool gg_rates_save(void)
         errno = saved;
         return false;
     }
-    describe(text, sizeof text);
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), theirs = uselocale(plain); /* a program's decimal comma stays out of the file */
-    fprintf(file, "%s\nmeasured %s with %s\n", text, g.measured[0] ? g.measured : "never", g.gpu[0] ? g.gpu : "none");
+    fprintf(file, "%s\nmeasured %s with %s\n", g.machine, g.measured[0] ? g.measured : "never", g.gpu[0] ? g.gpu : "none");
 #define WRITE(name, field) fprintf(file, "%s %.6g\n", name, rates->field);
     NUMBERS(WRITE)
     for (int i = 0; i < 2 * 2 * GG_SHAPES * GG_WORKS; i++) {
@@ -360,6 +357,7 @@ static void load(void)
     cpu_set_t cpus;
     g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
     gg_rates_default(&g.rates, g.threads);
+    describe();
     find_path(false);
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), theirs = uselocale(plain);
     read_file();
