@@ -9,8 +9,11 @@ static const double HYSTERESIS = 1.1;
 static const double WORTH_TRYING = 3;
 
 /* The GPU is started when calls would have gained so much of what starting it takes: a program that makes a single call is not made to start
- * (and at its end to stop) a GPU, and one that makes many loses at most about as much again. */
-static const double WORTH_STARTING = 0.5;
+ * a GPU, and one that makes many loses at most about as much again. */
+static const double WORTH_STARTING = 0.75;
+
+/* And at its end to stop it, which takes half as long (H200, 2026-11: 200 ms and 100). */
+static const double WORTH_WAITING = 1.5;
 
 /* What like calls took, as a multiple of the model's prediction: 0 or less where none is known. */
 static double seen(const struct gg_gemm *p, const struct gg_rates *rates, int who)
@@ -123,7 +126,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         d.reason = d.reason != GG_OK ? d.reason : gpu ? GG_OK : GG_TOO_SMALL;
         return d;
     }
-    d.wait = gain > f->start_left;
+    d.wait = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
     d.start = d.wait || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING);
     if (!d.wait) {
         d.path = GG_PATH_CPU;

@@ -58,9 +58,11 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
+/* What it multiplies the CPU packs first, at a quarter of what memory gives (OpenBLAS, 16 x 4096 x 4096: 10 GB/s, 4096 x 16 x 4096: 23); not for a vector. */
 double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
 {
-    double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + 2 * m * n);
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k, passes = p->m > 1 && p->n > 1 ? 4 : 1;
+    double bytes = (double)gg_size(p->type) * (passes * (m * k + k * n) + 2 * m * n);
     double team = m * n * k > 64 * 64 * 64 ? rates->cpu_team : 0; /* from there on OpenBLAS wakes its threads */
     return rates->cpu_latency + team + larger(2 * m * n * k / rates->cpu_flops[p->type], bytes / rates->cpu_bandwidth);
 }
@@ -80,8 +82,8 @@ double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, co
 
 void gg_rates_default(struct gg_rates *rates, int threads)
 {
-    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm a hardware thread in OpenBLAS (16 threads of the H200's host: 275 to 440, 2026-11), whose
-     * threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 30 µs and 25 a megabyte is a short
+    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm a hardware thread in OpenBLAS (16 threads of the H200's host: 275 to 440, sgemm 250 to 590,
+     * 2026-11), whose threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 30 µs and 25 a megabyte is a short
      * staged call on the H200 (sgemm 96 35 µs, 128 39, 192 49, 256 67). */
     double n = threads < 1 ? 1 : threads, cpu = 20e9 * n;
     memset(rates, 0, sizeof *rates);
@@ -90,12 +92,12 @@ void gg_rates_default(struct gg_rates *rates, int threads)
     rates->serial = 40e9;
     rates->flops[GG_S] = 10e12;
     rates->flops[GG_D] = 5e12;
-    rates->cpu_flops[GG_S] = 2 * cpu;
+    rates->cpu_flops[GG_S] = 1.5 * cpu;
     rates->cpu_flops[GG_D] = cpu;
-    rates->cpu_bandwidth = 10e9 * (n < 8 ? n : 8);
+    rates->cpu_bandwidth = 12e9 * (n < 8 ? n : 8);
     rates->cpu_latency = 1e-6;
     rates->cpu_team = n > 1 ? 2e-6 * n : 1e-9;
-    rates->start = 0.6; /* cuInit, a context and the first module: 0.25–0.6 s on the H200 machine (2026-11) */
+    rates->start = 0.4; /* cuInit, a context and the first module: 0.2–0.6 s on the H200 machine (2026-11) */
 }
 
 static void *save_thread(void *unused)
