@@ -53,6 +53,13 @@ static uint64_t gpu_calls(void)
     return s.device + s.staged;
 }
 
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static void wait_for(pid_t child, const char *what)
 {
     int status = -1;
@@ -532,6 +539,7 @@ int main(int argc, char **argv)
             continue;
 #endif
         fflush(stdout);
+        double begun = now();
         pid_t child = fork();
         if (child == 0) {
             if (!strstr("interrupted exit-by-signal", programs[i].name))
@@ -542,8 +550,9 @@ int main(int argc, char **argv)
         }
         int status = -1;
         waitpid(child, &status, 0);
+        printf("%-20s %6.1f s\n", programs[i].name, now() - begun);
         if (status)
-            printf("%-20s FAILED, wait status %d\n", programs[i].name, status);
+            printf("  FAILED, wait status %d\n", status);
         failures += status != 0;
     }
     printf("%d failures\n", failures);
