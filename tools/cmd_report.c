@@ -151,7 +151,7 @@ bool report_write(const char *path, char *const *program, const struct report_ru
     static const char head[] =
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>gpugemm "
         "run</title>\n<style>\n"
-        ":root{color-scheme:light dark;--ink:#1b1f24;--dim:#57606a;--page:#fff;--line:#d0d7de;--gpu:#2a7d2e;--cpu:#2f6fb5;--rest:#b9bec5;--in:#fff}\n"
+        ":root{color-scheme:light dark;--ink:#1b1f24;--dim:#57606a;--page:#fff;--line:#d0d7de;--gpu:#2a7d2e;--cpu:#2f6fb5;--rest:#747c86;--in:#fff}\n"
         "@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9da7b1;--page:#0f1318;--line:#30363d;--gpu:#3f9a44;--cpu:#4584c9;--rest:#"
         "5b636c}}\n"
         "body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:60rem;margin:2rem auto;padding:0 1rem}\n"

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter
 
 STYLE = {  # colours that the colour-blind can tell apart; markers, too
     "gpugemm": ("#1a7f37", "o"), "cublas": ("#0969da", "s"), "cublasxt": ("#0969da", "^"), "nvblas": ("#8250df", "v"),
-    "openblas": ("#bc4c00", "D"), "roofline": ("#57606a", ""), "floor": ("#57606a", ""),
+    "openblas_8": ("#d4a72c", "d"), "openblas": ("#bc4c00", "D"), "roofline": ("#57606a", ""), "floor": ("#57606a", ""),
 }
 NAMES = {"floor": "floor: link and kernels", "openblas_8": "openblas, 8 threads", "openblas_16": "openblas, 16 threads"}
 
