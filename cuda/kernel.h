@@ -11,6 +11,9 @@
 
 #include <stdint.h>
 
+/* Words before a workspace, zero between launches, by which blocks tell each other that a part is there. */
+enum { GG_FLAGS = 1024 };
+
 #ifdef __cplusplus
 #define GG_ALIGN(n) alignas(n)
 #else
@@ -37,7 +40,8 @@ struct gg_args {
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
     int32_t blocks;                 /* likewise its grid */
     int32_t each;                   /* likewise how many elements of a tile a block of gg_fixup adds up: 64 or 1024 */
-    int32_t splits;                 /* skinny only: pieces k is cut in, each of whose sums go to workspace; 1: it is not */
+    int32_t splits;                 /* skinny: pieces k is cut in, each of whose sums go to workspace; 1: it is not. GG_TMA_EITHER: blocks of a cluster */
+    int32_t groups;                 /* GG_TMA_EITHER: clusters that a tile's k is cut among */
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */

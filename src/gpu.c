@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../cuda/kernel.h"
 #include "config.h"
 #include "kernels.h"
 #include "rates.h"
@@ -742,6 +743,12 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
             return false;
     }
     void *parameters[] = {(void *)args};
+    if (grid.cluster > 1) {
+        CUlaunchAttribute shape = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
+        CUlaunchConfig config = {.gridDimX = grid.x, .gridDimY = grid.y, .gridDimZ = grid.z, .blockDimX = (unsigned)kernel->threads, .blockDimY = 1,
+                                 .blockDimZ = 1, .sharedMemBytes = (unsigned)kernel->smem, .hStream = stream, .attrs = &shape, .numAttrs = 1};
+        return cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
+    }
     return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters,
                  NULL);
 }
@@ -759,6 +766,8 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
                                      swizzles[swizzle == 128 ? 3 : swizzle / 32], CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
+
+enum { FLAG_BYTES = 4 * GG_FLAGS };
 
 /* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
  * graph captured is left to the graph. */
@@ -780,14 +789,14 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     if (!fits && !capturing) {
         if (!mine->captured)
             gg_gpu_free(mine->memory);
-        size_t size = (bytes + (1 << 20)) & ~(size_t)((1 << 20) - 1);
+        size_t size = (bytes + FLAG_BYTES + (1 << 20)) & ~(size_t)((1 << 20) - 1);
         *mine = (struct workspace){.stream = stream, .memory = gg_gpu_alloc(size)};
-        mine->bytes = mine->memory ? size : 0;
+        mine->bytes = mine->memory && gg_gpu_clear(mine->memory, FLAG_BYTES, stream) ? size - FLAG_BYTES : 0;
     }
     fits = mine->stream == stream && mine->bytes >= bytes;
     mine->captured |= fits && capturing;
     mine->used = ++state->clock;
-    void *memory = fits ? mine->memory : NULL;
+    void *memory = fits ? (char *)mine->memory + FLAG_BYTES : NULL;
     pthread_mutex_unlock(&g.lock);
     return memory;
 }

@@ -113,6 +113,7 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
 
 struct gg_dim {
     unsigned x, y, z;
+    unsigned cluster; /* blocks of x that run as a cluster; 0: none do */
 };
 
 /* Enqueues the __global__ of the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary and
@@ -124,7 +125,8 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,
                        int box_outer, int swizzle);
 
-/* `bytes` of scratch that stays valid until the next launch on the same stream asks for more; grows outside graph capture only. NULL: none to be had. */
+/* `bytes` of scratch that stays valid until the next launch on the same stream asks for more; grows outside graph capture only. NULL: none to be had.
+ * GG_FLAGS words (cuda/kernel.h) before it are zero at first, and kernels leave them so. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes);
 
 #endif

@@ -11,7 +11,8 @@ enum gg_role {
     GG_TILED,       /* the same, one block a tile */
     GG_PERSISTENT,  /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,         /* persistent, and takes operands only through tensor maps: others are packed first */
-    GG_SKINNY,      /* the same, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
+    GG_TMA_EITHER,  /* persistent or in clusters, takes aligned operands of either layout through tensor maps; adds the parts of tiles itself */
+    GG_SKINNY,      /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
     GG_TENSOR,      /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
     GG_TENSOR_PAIR, /* likewise with two blocks a tile, for small C */
     GG_SCALE,       /* beta C: k == 0 */
@@ -40,6 +41,7 @@ struct gg_choice {
     int splits; /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole
                  */
     double seconds; /* predicted time on the device, launch included */
+    int cluster, groups; /* GG_TMA_EITHER with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
 };
 
 /* Scratch for packed operands a call may ask for, at most; a longer k is done in several passes. Shared tiles add less than 128 MiB. */
@@ -66,6 +68,9 @@ static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 
 /* Rows of its large operand that a block of skinny.cu takes, by whether their k is contiguous. */
 static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
+
+/* Blocks of a cluster, at most: what every GPU with clusters grants. */
+enum { GG_LARGEST_CLUSTER = 8 };
 
 /* A row of role GG_TMA cannot read this operand where it is: k is contiguous, or rows are not multiples of 16 bytes. */
 static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld, bool kmajor)

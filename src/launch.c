@@ -36,7 +36,7 @@ static bool start(struct gg_device *dev, const struct gg_kernel *row, double blo
     const double full = (double)dev->arch.sms * row->per_sm;
     if (row->role != GG_TILED && blocks > full)
         blocks = full;
-    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1}, stream, args);
+    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, 0}, stream, args);
 }
 
 /* The product itself; `blocks` as in struct gg_choice. Shared tiles need args->workspace. */
@@ -52,7 +52,7 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
     args->each = blocks >= 8 * args->shared_tiles ? 64 : 1024;
     return start(dev, row, blocks, stream, args) &&
            start_grid(dev, helper(p->type, GG_FIXUP),
-                      (struct gg_dim){(unsigned)args->shared_tiles, (unsigned)(row->tile_m * row->tile_n / args->each), 1}, stream, args);
+                      (struct gg_dim){(unsigned)args->shared_tiles, (unsigned)(row->tile_m * row->tile_n / args->each), 1, 0}, stream, args);
 }
 
 /* Scratch for the parts of shared tiles. */
@@ -137,6 +137,28 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     return true;
 }
 
+/* One launch: parts of tiles, if there are any, go through the workspace, and through shared memory within a cluster. */
+static bool launch_either(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
+{
+    const struct gg_kernel *row = choice->kernel;
+    const int64_t tiles = gg_tiles(row, p), tile_bytes = (int64_t)row->tile_m * row->tile_n * (int64_t)gg_size(p->type);
+    const bool cut = choice->cluster > 1;
+    int64_t units = cut ? tiles * choice->groups : choice->splits;
+    args->splits = cut ? choice->cluster : 1;
+    args->groups = cut ? choice->groups : 1;
+    args->shared_tiles = cut ? 0 : gg_shared_tiles(tiles, choice->splits);
+    if (args->shared_tiles > 0 || args->groups > 1) {
+        args->workspace = gg_gpu_workspace(dev, stream, (size_t)(units * tile_bytes));
+        if (!args->workspace)
+            args->shared_tiles = 0, args->groups = 1;
+    }
+    units = cut ? tiles * args->groups : args->shared_tiles ? units : gg_min(tiles, (int64_t)dev->arch.sms * row->per_sm);
+    const int a_box = args->a_kmajor ? row->tile_m : row->tile_k, b_box = args->b_kmajor ? row->tile_n : row->tile_k;
+    return gg_gpu_tensor_map(&args->map_a, p->type, p->a, args->a_kmajor ? p->k : p->m, args->a_kmajor ? p->m : p->k, p->lda, 16, a_box, 128) &&
+           gg_gpu_tensor_map(&args->map_b, p->type, p->b, args->b_kmajor ? p->k : p->n, args->b_kmajor ? p->n : p->k, p->ldb, 16, b_box, 128) &&
+           start_grid(dev, row, (struct gg_dim){(unsigned)(units * args->splits), 1, 1, cut ? (unsigned)args->splits : 0}, stream, args);
+}
+
 static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
                           const struct source *source, struct gg_args *args)
 {
@@ -151,7 +173,7 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
             args->splits = 1;
     }
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor)) * args->splits;
-    return start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1}, stream, args) &&
+    return start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, 0}, stream, args) &&
            (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, 256), stream, args));
 }
 
@@ -189,6 +211,8 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
             row++;
         return start_tiles(dev, row, p, 1, stream, &args);
     }
+    if (row->role == GG_TMA_EITHER)
+        return launch_either(dev, choice, p, stream, &args);
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, &args);
     const size_t parts = part_bytes(row, p, choice->splits);

@@ -33,6 +33,10 @@ static const double SHARING = 1.02;
 /* Parts of tiles are written and read once, mostly within L2. */
 static const double L2_OVER_MEMORY = 1.3;
 
+/* For GG_TMA_EITHER rows: the share of its rate that an SM reaches with one block where per_sm fit; clocks of adding up: parts of a tile among
+ * blocks, each part beyond two, each among clusters, within a cluster, and there the bytes a clock. Fitted to the lists of issue 3 on an H200. */
+static const double ALONE_TMA = 0.78, PARTS = 10000, PART = 10000, GROUP = 1300, CLUSTER = 2500, CLUSTER_BYTES = 16;
+
 /* Share of the memory bandwidth that a GG_SKINNY row reaches. */
 static const double SKINNY = 0.6;
 
@@ -68,6 +72,8 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return gg_chain_legal(row, p);
     if (row->role == GG_TMA)
         return p->k >= GG_SHORTEST_RUN * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31;
+    if (row->role == GG_TMA_EITHER)
+        return (p->m | p->n | p->k) < INT32_MAX - 256 && !gg_must_pack(p->type, p->a, p->lda, false) && !gg_must_pack(p->type, p->b, p->ldb, false);
     return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
@@ -113,22 +119,70 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
 }
 
-/* Blocks that could share tiles: all SMs, or as many as have work for a while. */
+/* Blocks that could share tiles: as many as run at one time, or as have work for a while. */
 static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    if (row->role != GG_PERSISTENT && row->role != GG_TMA)
+    if (row->role != GG_PERSISTENT && row->role != GG_TMA && row->role != GG_TMA_EITHER)
         return 1;
+    const int full = arch->sms * row->per_sm;
     const double most = (double)gg_tiles(row, p) * (double)gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
-    return most >= arch->sms ? arch->sms : most >= 1 ? (int)most : 1;
+    return most >= full ? full : most >= 1 ? (int)most : 1;
+}
+
+/* A GG_TMA_EITHER row; how k is cut as in struct gg_choice. */
+static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const double tile = (double)row->tile_m * row->tile_n, step = 2 * tile * row->tile_k / row->rate; /* clocks of a k step on an SM to itself */
+    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
+    double clocks, bytes = (m * k + k * n + 2 * m * n) * size;
+    if (shared > 0) {
+        const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
+        clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start + PARTS;
+        clocks += parts > 2 ? (parts - 2) * PART : 0;
+    } else {
+        const int64_t load = gg_ceil_div(tiles * cluster * groups, arch->sms);
+        clocks = at_least((double)load, row->per_sm > 1 ? 1 / ALONE_TMA : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
+        clocks += (double)gg_ceil_div(load, row->per_sm) * row->start;
+        clocks += (cluster > 1 ? CLUSTER + tile * size / CLUSTER_BYTES : 0) + (groups > 1 ? PARTS + groups * GROUP : 0);
+    }
+    return LAUNCH + at_least(clocks / (arch->clock_mhz * 1e6), bytes / arch->bandwidth);
+}
+
+static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
+    const int sharing = steps >= 2 * GG_SHORTEST_RUN ? sharers(row, p, arch) : 1;
+    struct gg_choice best = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1, .seconds = predict_tma(row, p, arch, 1, 1, 1)};
+    const double shared = predict_tma(row, p, arch, sharing, 1, 1);
+    if (shared < best.seconds)
+        best.splits = sharing, best.seconds = shared;
+    if (row->per_sm == 1) /* large tiles: a cluster moves more than it saves */
+        return best;
+    for (int cluster = 2; cluster <= GG_LARGEST_CLUSTER && cluster <= steps && (cluster == 2 || tiles * cluster <= arch->sms); cluster++) {
+        const int most = cluster == GG_LARGEST_CLUSTER ? (int)gg_min(arch->sms / (tiles * cluster), steps / cluster) : 1;
+        for (int groups = 1; groups <= most; groups++) {
+            const double seconds = predict_tma(row, p, arch, 1, cluster, groups);
+            if (seconds < best.seconds)
+                best = (struct gg_choice){.kernel = row, .splits = 1, .cluster = cluster, .groups = groups, .seconds = seconds};
+        }
+    }
+    return best;
 }
 
 /* The fastest of p's legal rows, chains or others, or the one that is forced. */
 static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, bool chains)
 {
-    struct gg_choice best = {NULL, 1, 0};
+    struct gg_choice best = {.splits = 1};
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
+        if (row->role == GG_TMA_EITHER) {
+            const struct gg_choice choice = best_tma(row, p, arch);
+            if (!best.kernel || choice.seconds < best.seconds)
+                best = choice;
+            continue;
+        }
         int candidates[] = {1, 1};
         if (row->role == GG_SKINNY)
             candidates[0] = candidates[1] = pieces(row, p, arch);
@@ -139,7 +193,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
                                    : row->role == GG_SKINNY ? predict_skinny(row, p, arch, candidates[i])
                                                             : predict(row, p, arch, candidates[i]);
             if (!best.kernel || seconds < best.seconds)
-                best = (struct gg_choice){row, candidates[i], seconds};
+                best = (struct gg_choice){.kernel = row, .splits = candidates[i], .seconds = seconds};
         }
     }
     return best;

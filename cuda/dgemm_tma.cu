@@ -1,0 +1,624 @@
+/* dgemm_tma — FP64 on tensor cores (DMMA) for sm_90, operands by TMA in either layout. Legal where base and leading dimension are multiples of 16
+ * bytes; dgemm.cu has the rest. DMMA is chained FMA with round-to-nearest, so the error is that of a plain FMA loop.
+ *
+ * A block is some consumer warps and a producer warpgroup, of which one warp starts copies and the rest only gives up registers. A stage of the ring
+ * is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 (32×64: 16×8×16) from it, each
+ * read while the products before it run. Which rows a fragment takes is free, and chosen so that no layout has bank conflicts (struct lines): nothing
+ * is transposed, and a product costs half the instructions of dgemm.cu's. What a block does next is decided by the producer alone, who tells the
+ * consumers through shared memory: they have no registers to spare.
+ *
+ * When tiles do not fill the GPU, k is cut, in one launch. Either the last tiles are shared among persistent blocks (tile.cuh); a block that has the
+ * end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k a block, and adds up through shared
+ * memory; several clusters a tile, if they are few, go through the workspace again. Parts are added in a fixed order: sums depend on the grid, never
+ * on timing.
+ *
+ *   dgemm_tma_128x128   8 warps of 64×32, 6 stages, 1 block an SM       one H200, against cuBLAS: 1.04 at n = 1536, 1.0 from 2048 to 4096 (54 TF/s of
+ *   dgemm_tma_128x64    8 warps of 32×32, 8 stages, 1 block an SM       66.9, 82 %, at the power limit); 1.02 at 1000
+ *   dgemm_tma_64x64     4 warps of 32×32, 6 stages, 2 blocks an SM
+ *   dgemm_tma_32x64     4 warps of 32×16, 8 stages, 2 blocks an SM      1.05 at 512, 0.84 at 256 (8 µs, nearly all of it latency)
+ *
+ * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; from 2048 on the clock falls as the power limit asks. */
+#include "pipeline.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+/* c += a b for one 16×8 fragment, k = K. Lane: rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
+template <int K> __device__ inline void mma(double (&c)[4], const double *a, const double *b)
+{
+    if constexpr (K == 4)
+        asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(b[0]));
+    else if constexpr (K == 8)
+        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
+            "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
+            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+}
+
+__device__ inline void load2(double &x, double &y, unsigned from) { asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from)); }
+
+__device__ inline void load1(double &x, unsigned from) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from)); }
+
+/* threadIdx.x, read anew: it need not be kept in a register of the main loop, nor anything that follows from it. */
+__device__ inline int thread_index()
+{
+    int t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t;
+}
+
+/* All threads of the cluster. The first kind orders memory, the second does not. */
+__device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+
+__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
+
+/* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which they are. k-major: [row][16 k], else boxes of 16 rows, [16 k][16 rows];
+ * 128-byte lines either way, of which 16-byte piece c lies at c ^ (line % 8). PAIRS: 16 bytes at a time, else 8. */
+template <bool KMAJOR, bool PAIRS> struct lines {
+    /* Row h of g. */
+    static __device__ int row(int g, int h)
+    {
+        if constexpr (PAIRS)
+            return 2 * (((g / 2 & 1) | (g / 4 << 2)) ^ (g % 2 * 3)) + h;
+        else if constexpr (KMAJOR)
+            return g % 4 * 2 + g / 4 + 8 * h;
+        else
+            return g % 2 + g / 2 % 2 * 8 + g / 4 * 2 + 4 * h;
+    }
+
+    /* Where a lane's first element lies: all others are an exclusive or and a constant away. */
+    static __device__ unsigned start(int lane)
+    {
+        const int g = row(lane / 4, 0), q = lane % 4, k = PAIRS ? 2 * q : q;
+        return KMAJOR ? g * 128 + (k / 2 ^ g % 8) * 16 + k % 2 * 8 : k * 128 + (g / 2 ^ k) * 16 + g % 2 * 8;
+    }
+
+    /* r[u][h]: k step 2t + u, row h of group i. `at` is a multiple of 1024 beyond start(). */
+    static __device__ void load(double (&r)[2][2], unsigned at, int i, int t)
+    {
+#pragma unroll
+        for (int x = 0; x < 2; x++)
+            if constexpr (PAIRS && KMAJOR)
+                load2(r[0][x], r[1][x], (at ^ (x * 16 + t * 64)) + x * 128 + i * 2048);
+            else if constexpr (PAIRS)
+                load2(r[x][0], r[x][1], (at ^ x * 16) + x * 128 + i * 2048 + t * 1024);
+            else
+#pragma unroll
+                for (int h = 0; h < 2; h++)
+                    if constexpr (KMAJOR)
+                        load1(r[x][h], (at ^ (2 * t + x) * 32) + i * 2048 + h * 1024);
+                    else
+                        load1(r[x][h], (at ^ (x * 64 + h * 32)) + i * 2048 + t * 1024 + x * 512);
+    }
+};
+
+enum {
+    WHOLE,
+    PUBLISH,
+    COLLECT
+}; /* what becomes of a piece's sums: all of a tile; a part for another block; the last part, to which others are added */
+
+/* A block's work, piece after piece; all in 32 bits, which TMA's coordinates are too. What others wait for comes first, what waits for others last,
+ * and a block waits only for blocks before it. */
+template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
+    int tile, first, count, fate; /* k steps [first, first + count) of a tile */
+
+    static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
+
+    static __device__ int whole_tiles(const gg_args &p)
+    {
+        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
+    }
+
+    /* ⌊of · part / parts⌋ */
+    static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
+
+    /* As gg_run_start, in 32 bits. */
+    static __device__ int run_start(const gg_args &p, int block)
+    {
+        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, gridDim.x), in_tile = unsigned(at) % unsigned(length);
+        return in_tile < GG_SHORTEST_PART ? at - in_tile : length - in_tile < GG_SHORTEST_PART ? at - in_tile + length : at;
+    }
+
+    /* The first of the units (blocks, or clusters) whose parts of this tile are collected here. */
+    __device__ int first_unit(const gg_args &p) const
+    {
+        int unit = blockIdx.x / p.splits;
+        if (fate != COLLECT)
+            return unit;
+        if (p.splits > 1)
+            return unit + 1 - p.groups;
+        while (run_start(p, unit) > (tile - whole_tiles(p)) * steps(p))
+            unit--;
+        return unit;
+    }
+
+    /* The block's piece number `index`; false: it has not so many. */
+    __device__ bool find(const gg_args &p, int index)
+    {
+        const int length = steps(p);
+        if (p.splits > 1) {
+            const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
+            const int group = part / unsigned(p.splits);
+            tile = blockIdx.x / parts;
+            first = share(length, part, parts);
+            count = share(length, part + 1, parts) - first;
+            fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+            return index == 0;
+        }
+        const int whole = whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
+        int at = 0, end = 0; /* the block's run of the shared tiles' k steps */
+        if (p.shared_tiles > 0) {
+            at = run_start(p, blockIdx.x);
+            end = run_start(p, blockIdx.x + 1);
+            const int begin = end / length * length, from = max(at, begin); /* a tile whose end is another's */
+            if (from < end) {
+                if (index == 0) {
+                    tile = whole + end / length, first = from - begin, count = end - from, fate = PUBLISH;
+                    return true;
+                }
+                index--;
+                end = from;
+            }
+        }
+        if (index < mine) {
+            tile = blockIdx.x + index * blocks, first = 0, count = length, fate = WHOLE;
+            return true;
+        }
+        end -= (index - mine) * length;
+        if (end <= at)
+            return false;
+        const int begin = end - length;
+        tile = whole + begin / length, first = max(at - begin, 0), count = length - first, fate = first > 0 ? COLLECT : WHOLE;
+        return true;
+    }
+};
+
+constexpr int gg_least(int a, int b) { return a < b ? a : b; }
+
+template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM> struct dgemm_tma {
+    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16;
+    static constexpr int CONSUMERS = 32 * WARPS_M * WARPS_N, STEPS = TILE_K / MMA_K;
+    static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
+    static constexpr int A_BYTES = TILE_M * 128, BYTES = (TILE_M + TILE_N) * 128, RING_BYTES = STAGES * BYTES;
+    static constexpr int ORDERS = RING_BYTES + 2 * STAGES * 8, SHARED = 1024 + ORDERS + (STAGES + 1) * 20;
+    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = 40;
+    static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
+    static constexpr int SLOTS = FM * FN * 2;
+    using ring_type = gg_ring<STAGES>;
+
+    static_assert(FM % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
+    using work = tma_work<TILE_M, TILE_N, TILE_K>;
+
+    double sum[FM][FN][4];
+
+    static constexpr int T = MMA_K / 8;
+    double fa[2][MMA_K / 2], fb[2][FN][MMA_K / 4];
+
+    /* A's fragment i and all of B's of a k step. */
+    template <typename LA> __device__ void fetch_a(unsigned a, int k, int i)
+    {
+#pragma unroll
+        for (int t = 0; t < T; t++) {
+            double r[2][2];
+            LA::load(r, a, i, k * T + t);
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                fa[i % 2][4 * t + e] = r[e / 2][e % 2];
+        }
+    }
+
+    template <typename LB> __device__ void fetch_b(unsigned b, int k, int set)
+    {
+#pragma unroll
+        for (int j = 0; j < FN / 2; j++)
+#pragma unroll
+            for (int t = 0; t < T; t++) {
+                double r[2][2];
+                LB::load(r, b, j, k * T + t);
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    fb[set][2 * j + e % 2][2 * t + e / 2] = r[e / 2][e % 2];
+            }
+    }
+
+    __device__ void clear()
+    {
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    sum[i][j][e] = 0;
+    }
+
+    /* As gg_place, in 32 bits. */
+    static __device__ void place(const gg_args &p, int index, int &m, int &n)
+    {
+        constexpr int GROUP = 8;
+        const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N - 1) / TILE_N;
+        const int band = index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
+        const int column = in_band / rows;
+        m = (band * GROUP + in_band - column * rows) * TILE_M;
+        n = column * TILE_N;
+    }
+
+    static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
+
+    /* What the producer tells the consumers of a piece before its first stage is full: its tile, how many stages it has (0: it was the last), and
+     * with whose parts its sums are to be added. There is one more of them than stages: the oldest may be in use while each stage is a piece of its
+     * own. */
+    enum { ORDER_M, ORDER_N, ORDER_COUNT, ORDER_FATE, ORDER_FIRST, ORDER_WORDS };
+
+    static __device__ int ordered(unsigned order, int word)
+    {
+        int value;
+        asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"(order + 4 * word) : "memory");
+        return value;
+    }
+
+    static __device__ void give_order(unsigned order, int word, int value)
+    {
+        asm volatile("st.shared.s32 [%0], %1;" ::"r"(order + 4 * word), "r"(value) : "memory");
+    }
+
+    /* Where a lane's sums lie in a 16×16 of a warp's: rows `row` and `row + row_step`, columns `column` and `odd_column` of the even
+     * fragment of a pair, column_step further of the odd one. They follow from the layouts, by which lanes read operands; the rest of the epilogue is
+     * the same for all. */
+    struct map {
+        int row, row_step, column, odd_column, column_step;
+    };
+
+    template <bool A_K, bool B_K> __device__ void multiply(map &where, ring_type &ring, unsigned shared, int steps)
+    {
+        constexpr bool PAIRS = !A_K && B_K;
+        using lines_a = lines<A_K, PAIRS>;
+        using lines_b = lines<B_K, PAIRS>;
+        const int thread = thread_index(), warp = thread / 32, lane = thread % 32;
+        const unsigned a = shared + warp % WARPS_M * WARP_M * 128 + lines_a::start(lane);
+        const unsigned b = shared + A_BYTES + warp / WARPS_M * WARP_N * 128 + lines_b::start(lane);
+        fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
+        fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0);
+        int done = 0;
+#pragma unroll 1
+        for (int left = steps; left > 0; left--) {
+            if (left < steps)
+                ring.arrive_empty(done); /* not in the turn that read it: see pipeline.cuh */
+            done = ring.stage;
+            unsigned next = ring.stage * BYTES;
+            ring.next();
+#pragma unroll
+            for (int s = 0; s < STEPS; s++) {
+                const int set = STEPS == 1 ? 0 : s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
+                const unsigned stage = next;
+                if (ahead == 0) {
+                    ring.wait_full(); /* whatever comes next, if only the end of all work */
+                    next = ring.stage * BYTES;
+                }
+#pragma unroll
+                for (int i = 0; i < FM; i++) {
+                    if (i == 0)
+                        fetch_b<lines_b>(b + next, ahead, set ^ 1);
+                    if (i + 1 < FM)
+                        fetch_a<lines_a>(a + stage, s, i + 1);
+                    else
+                        fetch_a<lines_a>(a + next, ahead, 0);
+#pragma unroll
+                    for (int j = 0; j < FN; j++)
+                        mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[i % 2], fb[set][i % 2 ? FN - 1 - j : j]);
+                }
+                if (STEPS == 1)
+                    for (int j = 0; j < FN; j++)
+                        for (int e = 0; e < MMA_K / 4; e++)
+                            fb[0][j][e] = fb[1][j][e];
+            }
+        }
+        ring.arrive_empty(done);
+        const int t = thread_index() % 32;
+        where = {lines_a::row(t / 4, 0), lines_a::row(0, 1) - lines_a::row(0, 0), lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0),
+                 lines_b::row(0, 1) - lines_b::row(0, 0)};
+    }
+
+    __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
+    {
+        for (unsigned order = 0;; order = order == STAGES * ORDER_WORDS * 4 ? 0 : order + ORDER_WORDS * 4) {
+            ring.wait_full();
+            const int count = ordered(shared + ORDERS + order, ORDER_COUNT);
+            if (count == 0)
+                return;
+            map where;
+            clear();
+            if (p.a_kmajor) {
+                if (p.b_kmajor)
+                    multiply<true, true>(where, ring, shared, count);
+                else
+                    multiply<true, false>(where, ring, shared, count);
+            } else if (p.b_kmajor)
+                multiply<false, true>(where, ring, shared, count);
+            else
+                multiply<false, false>(where, ring, shared, count);
+            if (p.splits > 1)
+                return finish_share(p, where, shared);
+            finish(p, shared + ORDERS + order, where);
+        }
+    }
+
+    /* Flags lie before the slots. */
+    static __device__ unsigned *flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
+
+    /* Part of a unit (a block, or a cluster): slot s of this thread. */
+    static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
+    {
+        return static_cast<double2 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 2) + s * CONSUMERS + thread;
+    }
+
+    /* A thread's place in C. */
+    struct output {
+        double *c;
+        int64_t ldc;
+        double alpha, beta;
+        int left_m, left_n;
+        bool pairs;
+        map where;
+
+        __device__ output(const gg_args &p, int m, int n, int thread, const map &at)
+        {
+            const int warp = thread / 32;
+            m += warp % WARPS_M * WARP_M + at.row;
+            n += warp / WARPS_M * WARP_N;
+            ldc = p.ldc;
+            c = static_cast<double *>(p.c) + m + n * ldc;
+            left_m = int(p.m) - m, left_n = int(p.n) - n;
+            alpha = p.alpha, beta = p.beta;
+            pairs = p.c_vec && at.row_step == 1;
+            where = at;
+        }
+
+        __device__ void put(int i, int j, int e, double x, double y) const
+        {
+            const int row = i * 16, column = j / 2 * 16 + (e ? where.odd_column : where.column) + j % 2 * where.column_step;
+            if (column >= left_n || row >= left_m)
+                return;
+            double *to = c + row + column * ldc;
+            x *= alpha, y *= alpha;
+            if (pairs && row + 1 < left_m) {
+                double2 *const both = reinterpret_cast<double2 *>(to);
+                if (beta != 0) {
+                    const double2 old = *both;
+                    x += beta * old.x, y += beta * old.y;
+                }
+                *both = make_double2(x, y);
+                return;
+            }
+            *to = beta == 0 ? x : x + beta * *to;
+            to += where.row_step;
+            if (row + where.row_step < left_m)
+                *to = beta == 0 ? y : y + beta * *to;
+        }
+    };
+
+    /* The sums of a piece go to C or to the block that collects them. Slot s of a thread: two elements of one column of the tile. */
+    __device__ void finish(const gg_args &p, unsigned order, const map &where)
+    {
+        const int thread = thread_index(), unit = blockIdx.x, m = ordered(order, ORDER_M), n = ordered(order, ORDER_N),
+                  fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
+        if (fate == COLLECT)
+            await(p, first, unit, 0, thread);
+        for (int from = first; from < unit; from++)
+#pragma unroll
+            for (int s = 0; s < SLOTS; s++) {
+                const double2 v = __ldcg(part(p, from, thread, s));
+                sum[s / 2 / FN][s / 2 % FN][s % 2] += v.x, sum[s / 2 / FN][s / 2 % FN][s % 2 + 2] += v.y;
+            }
+        if (fate == PUBLISH) {
+#pragma unroll
+            for (int s = 0; s < SLOTS; s++)
+                __stcg(part(p, unit, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
+        } else {
+            const output out(p, m, n, thread, where);
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+#pragma unroll
+                    for (int i = 0; i < FM; i++)
+                        out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
+        }
+        announce(p, fate, first, unit, 0, thread);
+    }
+
+    /* Waits for the parts of units first … unit - 1. */
+    static __device__ void await(const gg_args &p, int first, int unit, int rank, int thread)
+    {
+        for (int from = first + thread; from < unit; from += CONSUMERS)
+            while (!set(flag(p, from * p.splits + rank))) {
+            }
+        __threadfence();
+        consumer_barrier();
+    }
+
+    /* A part is written, or others' are read. */
+    static __device__ void announce(const gg_args &p, int fate, int first, int unit, int rank, int thread)
+    {
+        if (fate == PUBLISH) {
+            __threadfence();
+            consumer_barrier();
+            if (thread == 0)
+                asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(flag(p, blockIdx.x)) : "memory");
+        } else if (fate == COLLECT) {
+            consumer_barrier();
+            for (int from = first + thread; from < unit; from += CONSUMERS)
+                *flag(p, from * p.splits + rank) = 0; /* for the next launch */
+        }
+    }
+
+    /* In a cluster every block adds up its share of the slots, in the order of k. */
+    __device__ void finish_share(const gg_args &p, const map &where, unsigned shared)
+    {
+        const int thread = thread_index(), unit = blockIdx.x / p.splits, rank = blockIdx.x % p.splits;
+        const unsigned order = shared + ORDERS;
+        const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
+        if (fate == COLLECT)
+            await(p, first, unit, rank, thread);
+        consumer_barrier(); /* the ring is free: all of its stages are read */
+#pragma unroll
+        for (int s = 0; s < SLOTS; s++)
+            asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + (s * CONSUMERS + thread) * 16), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]),
+                         "d"(sum[s / 2 / FN][s / 2 % FN][s % 2 + 2])
+                         : "memory");
+        cluster_sync();
+        const output out(p, m, n, thread, where);
+        const int begin = SLOTS * rank / p.splits, end = SLOTS * (rank + 1) / p.splits;
+        if (p.splits <= 2)
+            add_shares<2>(p, fate, shared, thread, first, unit, begin, end, out);
+        else if (p.splits <= 4)
+            add_shares<4>(p, fate, shared, thread, first, unit, begin, end, out);
+        else
+            add_shares<8>(p, fate, shared, thread, first, unit, begin, end, out);
+        announce(p, fate, first, unit, rank, thread);
+        cluster_leave(); /* others may still be reading this block's shared memory */
+    }
+
+    /* As many loads at a time as cover their latency. */
+    template <int MOST>
+    static __device__ void add_shares(const gg_args &p, int fate, unsigned shared, int thread, int first, int unit, int begin, int end,
+                                      const output &out)
+    {
+        constexpr int BATCH = 8 / MOST;
+        for (int s0 = begin; s0 < end; s0 += BATCH) {
+            double2 v[BATCH][MOST];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+#pragma unroll
+                for (int r = 0; r < MOST; r++)
+                    if (r < p.splits)
+                        asm volatile("{ .reg .u32 at; mapa.shared::cluster.u32 at, %2, %3; ld.shared::cluster.v2.f64 {%0, %1}, [at]; }"
+                                     : "=d"(v[b][r].x), "=d"(v[b][r].y)
+                                     : "r"(shared + (min(s0 + b, SLOTS - 1) * CONSUMERS + thread) * 16), "r"(r)
+                                     : "memory");
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                const int s = s0 + b;
+                if (s >= end)
+                    break;
+#pragma unroll
+                for (int r = 1; r < MOST; r++)
+                    if (r < p.splits)
+                        v[b][0].x += v[b][r].x, v[b][0].y += v[b][r].y;
+                if (fate == PUBLISH) {
+                    __stcg(part(p, unit, thread, s), v[b][0]);
+                    continue;
+                }
+#pragma unroll 8
+                for (int from = first; from < unit; from++) {
+                    const double2 w = __ldcg(part(p, from, thread, s));
+                    v[b][0].x += w.x, v[b][0].y += w.y;
+                }
+                out.put(s / 2 / FN, s / 2 % FN, s % 2, v[b][0].x, v[b][0].y);
+            }
+        }
+    }
+
+    static __device__ bool set(const unsigned *flag)
+    {
+        unsigned value;
+        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+        return value;
+    }
+
+    static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared)
+    {
+        const int lane = threadIdx.x % 32;
+        const int boxes_a = p.a_kmajor ? 1 : TILE_M / 16, boxes_b = p.b_kmajor ? 1 : TILE_N / 16;
+        const bool is_b = lane >= 16;
+        const int box = lane % 16;
+        const gg_tensor_map *map = is_b ? &p.map_b : &p.map_a;
+        const bool kmajor = is_b ? p.b_kmajor : p.a_kmajor, mine = box < (is_b ? boxes_b : boxes_a);
+        const unsigned to = shared + (is_b ? A_BYTES : 0) + box * 2048;
+        work piece;
+        unsigned order = shared + ORDERS;
+        for (int index = 0; piece.find(p, index); index++) {
+            int m, n;
+            place(p, piece.tile, m, n);
+            const int x = (is_b ? n : m) + box * 16;
+            int k = piece.first * TILE_K;
+            for (int step = 0; step < piece.count; step++) {
+                ring.wait_empty();
+                if (lane == 0) {
+                    if (step == 0) {
+                        give_order(order, ORDER_M, m);
+                        give_order(order, ORDER_N, n);
+                        give_order(order, ORDER_COUNT, piece.count);
+                        give_order(order, ORDER_FATE, piece.fate);
+                        give_order(order, ORDER_FIRST, piece.first_unit(p));
+                    }
+                    ring.expect_full(ring.stage, BYTES);
+                }
+                __syncwarp();
+                if (mine)
+                    ring.copy_box(ring.stage, to + ring.stage * BYTES, map, kmajor ? k : x, kmajor ? x : k);
+                ring.next();
+                k += TILE_K;
+            }
+            order = order == shared + ORDERS + STAGES * ORDER_WORDS * 4 ? shared + ORDERS : order + ORDER_WORDS * 4;
+        }
+        if (lane == 0) {
+            ring.wait_empty();
+            give_order(order, ORDER_COUNT, 0);
+            ring.expect_full(ring.stage, 0);
+        }
+        if (p.splits > 1) {
+            __syncwarp();
+            cluster_sync();
+            cluster_leave();
+        }
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        extern __shared__ __align__(1024) char memory[];
+        const unsigned shared = (gg_shared(memory) + 1023) & ~1023u; /* as the swizzle wants it */
+        ring_type ring(reinterpret_cast<uint64_t *>(memory + (shared - gg_shared(memory)) + RING_BYTES));
+        if (threadIdx.x == CONSUMERS) {
+            asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_a) : "memory");
+            asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_b) : "memory");
+        }
+        if (threadIdx.x == 0)
+            ring.init(1, CONSUMERS / 32);
+        __syncthreads();
+        if (threadIdx.x >= CONSUMERS) {
+            gg_give_registers<KEPT>();
+            if (threadIdx.x < CONSUMERS + 32)
+                produce(p, ring, shared);
+            else if (p.splits > 1) {
+                cluster_sync();
+                cluster_leave();
+            }
+        } else {
+            gg_take_registers<TAKEN>();
+            dgemm_tma self;
+            self.consume(p, ring, shared);
+        }
+    }
+};
+
+using d128x128 = dgemm_tma<128, 128, 6, 2, 4, 8, 1>;
+using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 8, 1>;
+using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 8, 2>;
+using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 16, 2>;
+static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
+static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
+
+extern "C" {
+__global__ void __launch_bounds__(d128x128::THREADS, 1) dgemm_tma_128x128(const __grid_constant__ gg_args p) { d128x128::run(p); }
+__global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __grid_constant__ gg_args p) { d128x64::run(p); }
+__global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
+__global__ void __launch_bounds__(d32x64::THREADS, 2) dgemm_tma_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
+}
+#endif
