@@ -89,7 +89,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
                                     .predicted_cpu = d.seconds_cpu,
                                     .predicted_gpu = d.seconds_gpu,
                                     .predicted_kernel = d.choice.kernel ? d.choice.seconds : 0,
-                                    .pieces = d.choice.splits};
+                                    .pieces = d.choice.cluster > 1 ? d.choice.cluster * d.choice.groups : d.choice.splits};
     memset(decision, 0, size);
     memcpy(decision, &told, size < sizeof told ? size : sizeof told);
     return up || gpu ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;
