@@ -103,8 +103,9 @@ enum {
     COLLECT
 }; /* what becomes of a piece's sums: all of a tile; a part for another block; the last part, to which others are added */
 
-/* A block's work, piece after piece; all in 32 bits, which TMA's coordinates are too. What others wait for comes first, what waits for others last,
- * and a block waits only for blocks before it. */
+/* A block's work, piece after piece; all in 32 bits, which TMA's coordinates are too. Whole tiles first, as long as all blocks are at about the same k
+ * and find each other's operands in L2; of its run of shared tiles the end, which another block waits for, then the rest, the piece that waits for
+ * others last. A block waits only for blocks before it. */
 template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
     int tile, first, count, fate; /* k steps [first, first + count) of a tile */
 
@@ -152,25 +153,25 @@ template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
             return index == 0;
         }
         const int whole = whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
-        int at = 0, end = 0; /* the block's run of the shared tiles' k steps */
-        if (p.shared_tiles > 0) {
-            at = run_start(p, blockIdx.x);
-            end = run_start(p, blockIdx.x + 1);
-            const int begin = end / length * length, from = max(at, begin); /* a tile whose end is another's */
-            if (from < end) {
-                if (index == 0) {
-                    tile = whole + end / length, first = from - begin, count = end - from, fate = PUBLISH;
-                    return true;
-                }
-                index--;
-                end = from;
-            }
-        }
         if (index < mine) {
             tile = blockIdx.x + index * blocks, first = 0, count = length, fate = WHOLE;
             return true;
         }
-        end -= (index - mine) * length;
+        if (p.shared_tiles == 0)
+            return false;
+        index -= mine;
+        const int at = run_start(p, blockIdx.x); /* the block's run of the shared tiles' k steps */
+        int end = run_start(p, blockIdx.x + 1);
+        const int last = end / length * length, from = max(at, last); /* a tile whose end is another's */
+        if (from < end) {
+            if (index == 0) {
+                tile = whole + end / length, first = from - last, count = end - from, fate = PUBLISH;
+                return true;
+            }
+            index--;
+            end = from;
+        }
+        end -= index * length;
         if (end <= at)
             return false;
         const int begin = end - length;
