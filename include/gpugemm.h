@@ -49,7 +49,8 @@ enum gpugemm_transpose { GPUGEMM_NO_TRANS = 111, GPUGEMM_TRANS = 112, GPUGEMM_CO
  *   m = 0 or n = 0: nothing happens. alpha = 0 or k = 0: A and B are not read. beta = 0: C is not read. Only the m×n of C is written.
  * stream: a cudaStream_t or CUstream; NULL is the legacy default stream.
  * When A, B and C are all in device or managed memory the call is asynchronous: it enqueues work on `stream` and returns. It can be
- * captured in a CUDA graph (call once outside capture with the same shapes first: the workspace does not grow inside it). The stream
+ * captured in a CUDA graph (call once outside capture with the same shapes first: the workspace does not grow inside it). Graphs
+ * captured on one stream share its workspace: they must not run at the same time, nor beside other calls on that stream. The stream
  * must belong to the device that holds C; operands on another GPU are copied over.
  * When any operand is in host memory the call waits for the stream, and C is complete at return, whoever computed it.
  * Returns a status as above. Thread-safe; calls on different streams do not wait for each other. */
