@@ -1,0 +1,70 @@
+/* t_select.c — select.c without a GPU: what is chosen for random problems on several GPUs can be launched, and waits for nobody who cannot run. */
+#include "test.h"
+
+#include "tensor.h"
+
+#include "../cuda/kernel.h"
+
+static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, .smem_per_block = 166912, .bandwidth = 2.0e12},
+                                      {.cc = 86, .sms = 84, .clock_mhz = 1700, .smem_per_block = 101376, .bandwidth = 0.9e12},
+                                      {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.9e12},
+                                      {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 4.0e12},
+                                      {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .bandwidth = 1.8e12}};
+
+static void check(const struct gg_choice *x, const struct gg_gemm *p, const struct gg_arch *gpu)
+{
+    const struct gg_kernel *row = x->kernel;
+    CHECK(row, "%lldx%lldx%lld on %d: no row", (long long)p->m, (long long)p->n, (long long)p->k, gpu->cc);
+    if (!row)
+        return;
+    const char *name = row->name;
+    const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p), room = (int64_t)gpu->sms * row->per_sm;
+    CHECK(row->type == p->type && row->role < GG_SCALE, "%s multiplies something else", name);
+    CHECK(row->smem <= gpu->smem_per_block, "%s: shared memory", name);
+    CHECK(x->seconds > 0 && x->seconds < 1e9, "%s: %g s", name, x->seconds);
+    CHECK(x->splits >= 1, "%s: splits %d", name, x->splits);
+    if (row->role == GG_TMA_EITHER) {
+        CHECK(gpu->cc == 90, "%s on %d", name, gpu->cc);
+        CHECK(!gg_must_pack(p->type, p->a, p->lda, false) && !gg_must_pack(p->type, p->b, p->ldb, false), "%s: not aligned", name);
+        CHECK(x->splits <= room && x->splits <= GG_FLAGS, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
+        CHECK(x->cluster <= 1 || x->splits == 1, "%s: both ways of cutting k", name);
+        CHECK(x->cluster <= GG_LARGEST_CLUSTER && (x->cluster <= 1 || x->cluster * x->groups <= steps), "%s: %d x %d pieces of %lld steps", name,
+              x->cluster, x->groups, (long long)steps);
+        CHECK(x->groups <= 1 || (tiles * x->cluster * x->groups <= room && tiles * x->cluster * x->groups <= GG_FLAGS), "%s: %lld x %d x %d blocks",
+              name, (long long)tiles, x->cluster, x->groups);
+    } else if (row->role == GG_SKINNY)
+        CHECK(x->splits <= p->k, "%s: %d pieces of %lld", name, x->splits, (long long)p->k);
+    else
+        CHECK(x->splits <= room, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
+}
+
+int main(void)
+{
+    uint64_t seed = 20261121;
+    int clusters = 0, groups = 0, shared = 0;
+    for (int i = 0; i < 20000; i++) {
+        const struct gg_arch *gpu = &gpus[rng_below(&seed, sizeof gpus / sizeof *gpus)];
+        struct gg_gemm p = {.type = rng_below(&seed, 4) ? GG_D : GG_S, .alpha = 1, .a_kmajor = rng_below(&seed, 2), .b_kmajor = rng_below(&seed, 2)};
+        int64_t *const extents[] = {&p.m, &p.n, &p.k};
+        for (int e = 0; e < 3; e++)
+            *extents[e] = 1 + rng_below(&seed, INT64_C(1) << (1 + rng_below(&seed, e == 2 ? 20 : 14)));
+        const int64_t grain = rng_below(&seed, 2) ? 1 : 8;
+        p.lda = gg_ceil_div(p.a_kmajor ? p.k : p.m, grain) * grain;
+        p.ldb = gg_ceil_div(p.b_kmajor ? p.k : p.n, grain) * grain;
+        p.ldc = p.m;
+        p.a = (void *)(uintptr_t)(4096 + 8 * (grain == 1 && rng_below(&seed, 4) == 0)), p.b = p.c = (void *)8192;
+        const struct gg_choice free_choice = gg_select(&p, gpu, NULL);
+        check(&free_choice, &p, gpu);
+        clusters += free_choice.cluster > 1, groups += free_choice.groups > 1, shared += free_choice.splits > 1;
+        const struct gg_kernel *row = &gg_kernels[rng_below(&seed, gg_kernel_count)];
+        const struct gg_choice forced = gg_select(&p, gpu, row->name);
+        check(&forced, &p, gpu);
+        CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
+        CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
+                  gg_is_chain(free_choice.kernel),
+              "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
+    }
+    CHECK(clusters > 100 && groups > 10 && shared > 100, "hardly any k is cut: %d %d %d", clusters, groups, shared);
+    printf("20000 problems: %d in clusters, %d in several a tile, %d shared; %d failures\n", clusters, groups, shared, (int)test_failures);
+    return test_failures > 0;
+}
