@@ -35,10 +35,10 @@ static const double L2_OVER_MEMORY = 1.3;
 
 /* For GG_TMA_EITHER rows: the share of its rate that an SM reaches with one block where per_sm fit; clocks of adding up: parts of a tile among
  * blocks, each part beyond two, each among clusters, within a cluster, and there the bytes a clock. Fitted to the lists of issue 3 on an H200. */
-static const double ALONE_TMA = 0.78, PARTS = 10000, PART = 10000, GROUP = 1300, CLUSTER = 2500, CLUSTER_BYTES = 16;
+static const double ALONE_TMA = 0.75, PARTS = 10000, PART = 10000, GROUP = 1300, CLUSTER = 2500, CLUSTER_BYTES = 16;
 
-/* Share of the memory bandwidth that a GG_SKINNY row reaches. */
-static const double SKINNY = 0.6;
+/* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
+static const double SKINNY[] = {0.68, 0.6};
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
@@ -89,10 +89,12 @@ static int pieces(const struct gg_kernel *row, const struct gg_gemm *p, const st
 
 static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
 {
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = p->n > row->tile_n ? n : m;
+    const bool b_large = p->n > row->tile_n;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = b_large ? n : m;
     const double clocks = 2 * x * row->tile_n * k / ((double)row->rate * arch->sms) + row->start;
     const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
-    return LAUNCH + (splits > 1) * SECOND_LAUNCH + 0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY * arch->bandwidth);
+    return LAUNCH + (splits > 1) * SECOND_LAUNCH + 0.3 * clocks / (arch->clock_mhz * 1e6) +
+           bytes / (SKINNY[b_large ? p->b_kmajor : p->a_kmajor] * arch->bandwidth);
 }
 
 /* blocks: as in struct gg_choice. */
@@ -159,8 +161,12 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         best.splits = sharing, best.seconds = shared;
     if (row->per_sm == 1) /* large tiles: a cluster moves more than it saves */
         return best;
-    for (int cluster = 2; cluster <= GG_LARGEST_CLUSTER && cluster <= steps && (cluster == 2 || tiles * cluster <= arch->sms); cluster++) {
-        const int most = cluster == GG_LARGEST_CLUSTER ? (int)gg_min(arch->sms / (tiles * cluster), steps / cluster) : 1;
+    /* More than three blocks a tile were faster only where each had an SM of its own. */
+    for (int cluster = 2; cluster <= GG_LARGEST_CLUSTER && cluster <= steps; cluster++) {
+        const int64_t room = arch->sms * (cluster > 3 ? 1 : row->per_sm) / (tiles * cluster);
+        if (cluster > 2 && room == 0)
+            break;
+        const int most = cluster == GG_LARGEST_CLUSTER ? (int)gg_min(room, steps / cluster) : 1;
         for (int groups = 1; groups <= most; groups++) {
             const double seconds = predict_tma(row, p, arch, 1, cluster, groups);
             if (seconds < best.seconds)
