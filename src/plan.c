@@ -310,16 +310,16 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
         }
 }
 
-/* Bytes that a rectangle costs on the link. Of an operand that is not packed every line costs some more, most where lines are far apart (H200: at a pitch of
- * 16 KB lines of 512 bytes run at 68 % of the rate, at 64 KB at 46 %). */
+/* Bytes that a rectangle costs on the link. Where it is not packed every line costs some more (H200: at a pitch of 16 KB lines of 512 bytes run at 68 % of
+ * the rate). */
 static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
-    const double near = 220, far = 1000;
+    const double more = 220;
     const bool second = x == GG_A ? p->a_kmajor : x == GG_B && !p->b_kmajor;
     const double size = (double)gg_size(p->type), r = (double)(rows.end - rows.begin), c = (double)(cols.end - cols.begin);
     const double width = (second ? c : r) * size, lines = second ? r : c;
-    const bool whole = width == (double)speed->pitch[x];
-    return width * lines + (speed->pitch[x] == 0 || whole ? 0 : lines * (speed->pitch[x] > 32 << 10 ? far : near));
+    const bool packed = speed->pitch[x] == 0 || gg_is_scattered(speed->pitch[x], (int64_t)width), whole = width == (double)speed->pitch[x];
+    return width * lines + (packed || whole ? 0 : lines * more);
 }
 
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)

@@ -92,11 +92,18 @@ static int64_t extent(struct gg_range r)
     return r.end - r.begin;
 }
 
-/* A direct operand is moved whole by the copy engine. C in page-locked memory only with beta = 0, when a failed tile can be computed again. */
-static bool is_direct(const struct job *job, enum gg_operand x)
+/* The copy engine can reach it where it lies. C in page-locked memory only with beta = 0, when a failed tile can be computed again. */
+static bool is_reachable(const struct job *job, enum gg_operand x)
 {
     enum gg_place place = job->where[x].place;
     return place >= GG_PEER || (place == GG_PINNED && (x != GG_C || job->p->beta == 0));
+}
+
+/* A direct rectangle is moved whole by the copy engine. */
+static bool is_direct(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols)
+{
+    const int64_t width = extent(gg_second_contiguous(job->p, x) ? cols : rows) * (int64_t)gg_size(job->p->type);
+    return is_reachable(job, x) && (job->where[x].place >= GG_PEER || !gg_is_scattered(gg_leading(job->p, x), width));
 }
 
 /* Chunks as large as a slot keep the link busiest, but the first of a rectangle leaves when it has been packed and the last is unpacked when all else
@@ -107,7 +114,7 @@ static struct grid chunks_of(const struct job *job, enum gg_operand x, struct gg
     bool second = gg_second_contiguous(job->p, x);
     double bytes = (double)extent(rows) * (double)extent(cols) * (double)size;
     int64_t chunk = gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 2, least) : INT64_MAX) & -8;
-    return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), size, is_direct(job, x) ? INT64_MAX / 16 : chunk);
+    return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), size, is_direct(job, x, rows, cols) ? INT64_MAX / 16 : chunk);
 }
 
 static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols, int64_t i)
@@ -295,7 +302,7 @@ static int begin_load(struct job *job)
         return 0;
     struct chunk c = chunk_at(job, load->operand, load->rows, load->cols, job->load_chunk);
     c.load = job->load;
-    bool direct = is_direct(job, load->operand);
+    bool direct = is_direct(job, load->operand, load->rows, load->cols);
     struct held *h = direct ? NULL : hold(job, &c);
     if (!direct && !h)
         return 0;
@@ -342,7 +349,7 @@ static int begin_store(struct job *job)
         job->store_done = false;
     }
     struct sides s = sides_of(job, &c);
-    bool direct = is_direct(job, GG_C);
+    bool direct = is_direct(job, GG_C, step->rows, step->cols);
     return copy_down(job, &s, direct ? s.host : h->slot->memory, direct ? s.host_pitch : s.width) && on_the_way(job, h, COMING_DOWN)
                ? 1
                : -1;
@@ -370,7 +377,8 @@ static int advance(struct job *job, struct held *h)
         if (done <= 0)
             return done;
         job->arrived[down]++;
-        if (down && !is_direct(job, GG_C)) {
+        const struct gg_step *step = down ? &job->plan.steps[h->chunk.step] : NULL;
+        if (down && !is_direct(job, GG_C, step->rows, step->cols)) {
             s = sides_of(job, &h->chunk);
             post(job, h, &s, false);
             return 1;
@@ -472,7 +480,7 @@ static bool prepare(struct job *job)
     const struct gg_rates *rates = gg_rates();
     struct gg_speed speed = {.up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .sms = arch->sms};
     for (int x = GG_A; x <= GG_C; x++)
-        speed.pitch[x] = is_direct(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
+        speed.pitch[x] = is_reachable(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
     bool planned = slot && gg_plan_make(plan, job->p, budget, &speed) && plan->blocks == 1;
     if (!planned) { /* larger than any call before, or cut up: how much may it have? */
         gg_plan_free(plan);

@@ -26,7 +26,7 @@ enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may 
 
 /* ---- scenarios --------------------------------------------------------------------------------------------------------------------- */
 
-static struct problem tiny, short_0, short_2, tiled_0, tiled_2, blocks_0, blocks_2, wide;
+static struct problem tiny, short_0, short_2, tiled_0, tiled_2, blocks_0, blocks_2, wide, scattered;
 static struct faults *fail_cuda, *fail_libc; /* the latter NULL when not preloaded */
 static struct faults *failing;               /* the one whose plan this process follows */
 static atomic_uint documented;               /* errors that the header promises in place of a result */
@@ -108,21 +108,24 @@ static const char *run_reset(void)
     return wrong ? wrong : on_host(&tiled_2);
 }
 
-/* Operands in page-locked memory, where the copy engine reads and writes them itself. */
-static const char *run_pinned(void)
+static const char *pinned(const struct problem *p)
 {
     static struct operands o;
     open_gpu();
     for (int i = 0; i < 3; i++)
-        if (!o.image[i] && cu_host((void **)&o.image[i], tiled_0.bytes[i], 1))
+        if (!o.image[i] && cu_host((void **)&o.image[i], p->bytes[i], 1))
             return "the test itself finds no pinned memory";
-    problem_reset(&tiled_0, &o);
-    struct call x = problem_call(&tiled_0, o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
+    problem_reset(p, &o);
+    struct call x = problem_call(p, o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
     armed(true);
-    call_gemm(tiled_0.spelling, &x);
+    call_gemm(p->spelling, &x);
     armed(false);
-    return problem_wrong(&tiled_0, &o);
+    return problem_wrong(p, &o);
 }
+
+/* Operands in page-locked memory, where the copy engine reads and writes them itself; but not lines that are short and far apart. */
+static const char *run_pinned(void) { return pinned(&tiled_0); }
+static const char *run_scattered(void) { return pinned(&scattered); }
 
 /* Operands in GPU memory where `away` says so. By gpugemm_dgemm or by the BLAS name, which can only abort. */
 static const char *on_gpu(const struct problem *p, const bool away[3], bool api)
@@ -230,6 +233,7 @@ static const struct scenario {
     {"out of core, beta 2", "GPUGEMM_PINNED_MEMORY=1M GPUGEMM_GPU_MEMORY=3M", run_blocks_2, false, false, false},
     {"large kernels", "", run_wide, false, false, false},
     {"pinned operands", "GPUGEMM_PINNED_MEMORY=1M", run_pinned, false, false, false},
+    {"pinned operands, far apart", "GPUGEMM_PINNED_MEMORY=1M", run_scattered, false, false, false},
     {"GPU operands, gpugemm_*", "", run_device_api, false, false, false},
     {"GPU operands, BLAS name", "", run_device_name, true, false, false},
     {"mixed operands, gpugemm_*", "", run_mixed_api, false, false, false},
@@ -602,6 +606,7 @@ static void make_problems(void)
     tiled_2 = problem_make(named("cblas_sgemm"), true, true, 410, 370, 50, 2, 7);
     blocks_0 = problem_make(named("dgemm_"), true, false, 530, 700, 40, 0, 0);
     blocks_2 = problem_make(named("dgemm_"), false, true, 300, 310, 520, 2, 3);
+    scattered = problem_make(named("dgemm_64_"), false, false, 330, 300, 64, 0, 4100);
     wide = problem_make(named("sgemm_"), false, false, 768, 640, 96, 2, 0);
 }
 
