@@ -49,6 +49,7 @@ struct job {
     struct gg_plan plan;
     char *buffer[3][2];
     int64_t slot_bytes;
+    int threads; /* that copy, besides the caller */
     bool large; /* packed through the caches: see gg_copy.cached */
     gg_event *load_event, *step_event;
     int64_t *load_left;         /* chunks of a load not yet enqueued */
@@ -421,10 +422,11 @@ static void idle(const struct job *job, double since)
         gg_relax();
 }
 
-/* The caller copies too when no copy thread is free, unless the link could run dry meanwhile. */
+/* The caller copies too when no copy thread is free, unless the link could run dry meanwhile. Where there are no copy threads nobody else does. */
 static bool lend_a_hand(const struct job *job)
 {
-    return (job->enqueued[0] < 8 || job->enqueued[0] - job->arrived[0] >= 2 || job->load == job->plan.load_count) && gg_copy_wants_help() && gg_copy_help();
+    bool dry = job->enqueued[0] >= 8 && job->enqueued[0] - job->arrived[0] < 2 && job->load < job->plan.load_count;
+    return !(dry && job->threads) && gg_copy_wants_help() && gg_copy_help();
 }
 
 /* Conducts the job to its end. On failure nothing of it is on its way any more. */
@@ -552,8 +554,8 @@ static void recover(const struct job *job, const void *caller)
 static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller,
                       struct gg_outcome *outcome)
 {
-    struct job job = {.p = p, .where = where, .lane = lane};
-    gg_copy_begin(gg_copy_start());
+    struct job job = {.p = p, .where = where, .lane = lane, .threads = gg_copy_start()};
+    gg_copy_begin(job.threads);
     bool ready = prepare(&job);
     if (ready)
         conduct(&job);
