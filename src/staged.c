@@ -22,6 +22,7 @@
 #include "rates.h"
 #include "real.h"
 #include "short.h"
+#include "tensor.h"
 #include "trace.h"
 #include "tune.h"
 
@@ -66,6 +67,10 @@ struct job {
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
     bool failed;
     const struct gg_kernel *kernel;
+    struct gg_choice choice;    /* the call's, when that is a chain */
+    struct gg_chain chain;      /* row NULL: none */
+    struct gg_gemm resident;    /* the whole problem in GPU memory, for the chain */
+    int64_t chain_columns;      /* of C, enqueued */
     int64_t bytes_up, bytes_down;
 };
 
@@ -220,15 +225,31 @@ static bool block_launched(const struct job *job, int block)
     return block < 0 || job->step >= job->plan.block_end[block];
 }
 
+/* The tensor cores' tier is the whole call's: nothing is multiplied before all of A and B has come. */
+static int loads_before(const struct job *job, const struct gg_step *s) { return job->chain.row ? job->plan.load_count : s->loads; }
+
+/* A step of a chain: the columns of C up to its last one, unless a step before it had them multiplied. */
+static bool launch_columns(struct job *job, const struct gg_step *s)
+{
+    const struct gg_gemm *q = &job->resident;
+    int64_t end = gg_min(q->n, (s->cols.end + 127) / 128 * 128), begin = job->chain_columns;
+    if (begin == 0 && (!gg_chain_begin(&job->chain) || !gg_chain_split(&job->chain, q)))
+        return false;
+    job->chain_columns = gg_max(begin, end);
+    return end <= begin || gg_chain_block(&job->chain, q, 0, begin, q->m, end - begin);
+}
+
 static bool launch_step(struct job *job, int i)
 {
     const struct gg_step *s = &job->plan.steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
-    gg_stream run = job->lane->run[s->stream];
-    for (int *l = &job->waited[s->stream]; *l < s->loads; ++*l)
+    gg_stream run = job->lane->run[job->chain.row ? 0 : s->stream];
+    for (int *l = &job->waited[job->chain.row ? 0 : s->stream]; *l < loads_before(job, s); ++*l)
         if (!gg_gpu_stream_wait(run, job->load_event[*l]))
             return false;
+    if (job->chain.row)
+        return launch_columns(job, s) && gg_gpu_event_record(job->step_event[i], run);
     if (s->after_step >= 0 && !gg_gpu_stream_wait(run, job->step_event[s->after_step]))
         return false;
     struct gg_gemm q = {.type = p->type,
@@ -255,12 +276,13 @@ static bool launch_step(struct job *job, int i)
 /* Launches every step whose loads are on their way and whose C has room. */
 static bool launch_ready(struct job *job)
 {
-    int arrived = job->step ? job->plan.steps[job->step - 1].loads : 0;
+    int arrived = job->step ? loads_before(job, &job->plan.steps[job->step - 1]) : 0;
     while (job->step < job->plan.step_count) {
         const struct gg_step *s = &job->plan.steps[job->step];
-        while (arrived < s->loads && job->load_left[arrived] == 0)
+        const int loads = loads_before(job, s);
+        while (arrived < loads && job->load_left[arrived] == 0)
             arrived++;
-        if (arrived < s->loads || (s->after_block >= 0 && job->block_stores_left[s->after_block] > 0))
+        if (arrived < loads || (s->after_block >= 0 && job->block_stores_left[s->after_block] > 0))
             return true;
         if (!launch_step(job, job->step))
             return false;
@@ -473,6 +495,29 @@ static double kernel_rate(const struct job *job)
     return choice.kernel && choice.seconds > 0 ? 2 * (double)p->m * (double)p->n * (double)p->k / choice.seconds : 1e12;
 }
 
+/* A chain, if the whole problem fits the GPU at one time and the tensor cores are the choice for it. The operands then lie there as one matrix each. */
+static void prepare_chain(struct job *job)
+{
+    const struct gg_gemm *p = job->p;
+    if (job->plan.blocks != 1 || p->precision == GG_STRICT)
+        return;
+    job->choice = gg_select(p, &job->lane->dev->arch, gg_config()->kernel);
+    if (!job->choice.kernel || !gg_is_chain(job->choice.kernel))
+        return;
+    job->resident = *p;
+    job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan.ld[GG_A];
+    job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan.ld[GG_B];
+    job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan.ld[GG_C];
+    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->choice.kernel};
+    chain.bytes = gg_chain_bytes(&chain, &job->resident);
+    if (chain.bytes > GG_CHAIN_MOST)
+        return;
+    chain.verdict = gg_gpu_workspace(chain.dev, chain.stream, GG_VERDICT_BYTES + chain.bytes);
+    chain.memory = (char *)chain.verdict + GG_VERDICT_BYTES;
+    if (chain.verdict)
+        job->chain = chain;
+}
+
 static bool prepare(struct job *job)
 {
     struct gg_lane *lane = job->lane;
@@ -527,6 +572,7 @@ static bool prepare(struct job *job)
     }
     job->stores_left = job->store_count;
     job->committed = calloc((size_t)job->store_count, 1);
+    prepare_chain(job);
     return job->committed != NULL;
 }
 
@@ -570,7 +616,9 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
         recover(&job, caller);
         complete = outcome->recovered = true;
     }
-    outcome->kernel = job.kernel;
+    outcome->kernel = job.chain.row ? job.choice.kernel : job.kernel;
+    if (complete && !job.failed && job.chain.row && gg_watched())
+        outcome->kernel = gg_served(lane->dev, &job.choice, p, job.lane->run[0]);
     outcome->bytes_up = job.bytes_up;
     outcome->bytes_down = job.bytes_down;
     gg_plan_free(&job.plan);
