@@ -104,7 +104,7 @@ static bool upload_double(device_ptr to, const float *x, double *buffer, int64_t
 {
     for (int64_t i = 0; i < count; i++)
         buffer[i] = absolute ? fabs((double)x[i]) : x[i];
-    return cuMemcpyHtoD_v2(to, buffer, (size_t)count * 8) == 0;
+    return cuMemcpyHtoD_v2(to, buffer, (size_t)count * 8) == 0 && cuCtxSynchronize() == 0; /* `stream` does not wait for such a copy */
 }
 
 struct error {
@@ -166,6 +166,7 @@ static void measure(const struct family *f, int k)
         good = good && !cuMemcpyHtoD_v2(a_s + (size_t)in_a * 4 * (size_t)copy, a, (size_t)in_a * 4);
     for (int copy = 0; copy < COPIES_N; copy++)
         good = good && !cuMemcpyHtoD_v2(b_s + (size_t)in_b * 4 * (size_t)copy, b, (size_t)in_b * 4);
+    good = good && !cuCtxSynchronize();
     for (int absolute = 0; absolute < 2; absolute++)
         good = good && upload_double(a_d, a, buffer, in_a, absolute) && upload_double(b_d, b, buffer, in_b, absolute) &&
                !cublasDgemm_v2(cublas, 1, 0, M, N, k, &one, (void *)a_d, k, (void *)b_d, k, &zero, (void *)c_d, M) && !cuCtxSynchronize() &&
@@ -211,6 +212,7 @@ static void time_family(const struct family *f, int n)
     }
     if (f->element == last_nan)
         cuMemcpyHtoD_v2(b_s + ((size_t)n * (size_t)n - 1) * 4, &(float){NAN}, 4);
+    cuCtxSynchronize();
     for (int round = 0; round < ROUNDS; round++)
         for (int i = 0; i < CONTESTANTS; i++) {
             set_precision(i == STRICT ? GPUGEMM_PRECISION_STRICT : GPUGEMM_PRECISION_FP32);
