@@ -2,16 +2,18 @@
  *
  * A warpgroup copies (one thread of it), two compute 64 columns of C each. wgmma truncates: its sums must be moved to FP32 registers, which
  * round to nearest, every 32 k. So a thread keeps three sets of 64 sums: `main`, the products of the leading pieces over 32 k; `corr`, all
- * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for good; and `master`, the total. While the
- * tensor cores work on corr, main is added to master: they never wait for it. (Kahan's summation into master, with what it loses as the first
- * addend of the next 32 k, makes errors independent of k, but its 128 more FADDs a thread cost 27 % at n = 4096.)
+ * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for longer; and `master`, to which main is added
+ * while the tensor cores work on corr: they never wait for it. Every GROUP steps (512 k) master and corr are added to the total, which has
+ * no room in registers and lies in shared memory, and begin anew: so errors hardly grow with k, neither by what adding to master rounds nor by
+ * what the tensor cores cut from corr. (Kahan's summation into master would do the former, but its 128 more FADDs a thread cost 27 % at n = 4096.)
  *
  * C is stored from registers: as wgmma's rows are C's columns, 4 threads hold 8 neighbours of a column, a whole sector.
- * Registers 24 and 240, no spills; shared memory 193 KB: 12, 6 or 4 stages of 32 k. Limits: 128 <= k, and m, n, k < 2^31.
+ * Registers 24 and 240, no spills; shared memory up to 225 KB: 12, 5 or 3 stages of 32 k. Limits: 128 <= k, and m, n, k < 2^31.
  * Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead of 236 TF/s). */
 #include "tensor.cuh"
 
 constexpr int TILE = GG_TENSOR_TILE;
+constexpr int GROUP = 16; /* steps between two additions to the total */
 
 /* Which pieces of A and B the i-th product of corr takes. */
 struct tf32_products {
@@ -76,7 +78,9 @@ __device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" 
 template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     static constexpr int STEP = GG_TENSOR_STEP, PIECES = PRODUCTS::PIECES;
     static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES, STAGE_BYTES = 2 * PANEL_BYTES;
-    static constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + 1024; /* dynamic shared memory starts at any multiple of 16 */
+    static constexpr bool EXACT = PRODUCTS::CORR > 0; /* as opposed to TF32, which has no use for a total of its own */
+    static constexpr int TOTAL_BYTES = EXACT ? TILE * TILE * 4 : 0;
+    static constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + TOTAL_BYTES + 1024; /* dynamic shared memory starts at any multiple of 16 */
     using ring_t = gg_ring<STAGES>;
     static_assert(STAGES * STAGE_BYTES >= GG_CONSUMERS / 2 * 64 * 4 && SHARES <= 2, "half a tile goes through the ring's memory");
 
@@ -161,14 +165,38 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
         return true;
     }
 
+    /* The total so far (in shared memory, a thread's own 64 values) is added to sum, or sum becomes it. */
+    static __device__ void add_total(float (&sum)[64], unsigned at)
+    {
+#pragma unroll
+        for (int i = 0; i < 64; i += 4) {
+            float v[4];
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(at + i * 512));
+            for (int e = 0; e < 4; e++)
+                sum[i + e] += v[e];
+        }
+    }
+
+    static __device__ void keep_total(const float (&sum)[64], unsigned at)
+    {
+#pragma unroll
+        for (int i = 0; i < 64; i += 4)
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]), "f"(sum[i + 3])
+                         : "memory");
+    }
+
     static __device__ void consume(const gg_args &p, ring_t ring, unsigned shared)
     {
         const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+        const unsigned total = shared + STAGES * STAGE_BYTES + group * (64 * TILE * 4) + threadIdx.x % 128 * 16;
         float master[64], main[64], corr[64];
+#pragma unroll
+        for (int i = 0; i < 64; i++)
+            main[i] = corr[i] = 0;
         for (work w; w.more(p);) {
 #pragma unroll
             for (int i = 0; i < 64; i++)
-                master[i] = main[i] = corr[i] = 0;
+                master[i] = 0;
             for (int step = 0, steps = work::steps(p); step < steps; step++) {
                 ring.wait_full();
                 const unsigned stage = shared + ring.stage * STAGE_BYTES;
@@ -184,10 +212,10 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 #pragma unroll
                     for (int k = 0; k < STEP / 16; k++)
                         wgmma<PRODUCTS::HALF>(corr, x + (PRODUCTS::b(i) * PIECE_BYTES + k * 32) / 16,
-                                              y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, 1);
-                if constexpr (PRODUCTS::CORR > 0)
+                                              y + (PRODUCTS::a(i) * PIECE_BYTES + k * 32) / 16, i + k > 0 ? 1 : step % GROUP);
+                if constexpr (EXACT)
                     commit_wgmma();
-                await_wgmma<(PRODUCTS::CORR > 0)>();
+                await_wgmma<EXACT>();
                 pin(main);
                 if (step > 0) /* its corr was done before main */
                     ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
@@ -195,14 +223,24 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 for (int i = 0; i < 64; i++)
                     master[i] += main[i];
                 ring.next();
+                if (EXACT && (step % GROUP == GROUP - 1 || step == steps - 1)) {
+                    await_wgmma<0>();
+                    pin(corr);
+#pragma unroll
+                    for (int i = 0; i < 64; i++)
+                        master[i] += corr[i];
+                    if (step >= GROUP)
+                        add_total(master, total);
+                    if (step < steps - 1) {
+                        keep_total(master, total);
+#pragma unroll
+                        for (int i = 0; i < 64; i++)
+                            master[i] = 0;
+                    }
+                }
             }
             await_wgmma<0>();
             ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
-            if constexpr (PRODUCTS::CORR > 0)
-                pin(corr);
-#pragma unroll
-            for (int i = 0; i < 64; i++)
-                master[i] += PRODUCTS::CORR > 0 ? corr[i] : 0;
             int tile_m, tile_n;
             w.next(p, tile_m, tile_n);
             if constexpr (SHARES == 2)
@@ -254,7 +292,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
             return;
         extern __shared__ __align__(128) char shared_memory[];
         const unsigned shared = (gg_shared(shared_memory) + 1023) & ~1023u; /* swizzle patterns repeat every 1024 bytes */
-        ring_t ring(shared + STAGES * STAGE_BYTES);
+        ring_t ring(shared + STAGES * STAGE_BYTES + TOTAL_BYTES);
         if (threadIdx.x == 0)
             ring.init(1, GG_CONSUMERS / 32);
         __syncthreads();
@@ -276,10 +314,10 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 using tf32 = tensor_gemm<tf32_products, 12, 1>;
-using fp16 = tensor_gemm<fp16_products, 6, 1>;
-using bf16 = tensor_gemm<bf16_products, 4, 1>;
+using fp16 = tensor_gemm<fp16_products, 5, 1>;
+using bf16 = tensor_gemm<bf16_products, 3, 1>;
 using tf32_pair = tensor_gemm<tf32_products, 12, 2>;
-using fp16_pair = tensor_gemm<fp16_products, 6, 2>;
+using fp16_pair = tensor_gemm<fp16_products, 5, 2>;
 static_assert(tf32::SHARED == gg_shared_tensor_tf32 && tf32_pair::SHARED == gg_shared_tensor_tf32_pair, "kernels.def");
 static_assert(fp16::SHARED == gg_shared_tensor_fp16 && fp16_pair::SHARED == gg_shared_tensor_fp16_pair, "kernels.def");
 static_assert(bf16::SHARED == gg_shared_tensor_bf16, "kernels.def");
