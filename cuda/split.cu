@@ -14,7 +14,9 @@
  * BF16 (gg_split_bf16). x = a0 + a1 + a2 exactly. Certified when every element is 0 or within 2^-58..2^49, and at least 40 of 64 are not 0.
  * gg_certify looks for both and writes nothing. docs/precision.md says what follows from the certificates.
  *
- * A verdict ends the pass early: wide data cost a tier no more than its first blocks. Registers <= 80, no shared memory, 3 blocks an SM. */
+ * A verdict ends the pass early, within a chunk of where it is found: wide data cost a tier no more than its first blocks. The FP16 pass rules out BF16,
+ * too, where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes.
+ * Registers <= 80, no shared memory, 3 blocks an SM. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -84,6 +86,13 @@ struct share {
     __device__ bool thin(int count, int h) const;
 };
 
+/* An element that BF16's pieces cannot be: too large, too small, Inf or NaN. */
+__device__ inline bool beyond_bf16(float x)
+{
+    const unsigned size = __float_as_uint(x) << 1;
+    return size != 0 && size - ((127 - 58) << 24) >= (58 + 49) << 24;
+}
+
 /* Over the 4 threads that share a row. */
 template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
 {
@@ -96,7 +105,7 @@ template <int PIECES_> struct fp16_tier {
     static constexpr unsigned NOT = GG_NOT_FP16;
     float scale[2]; /* of this thread's two rows */
     bool zero[2];   /* their first elements are 0; then all must be */
-    bool bad = false;
+    bool bad = false, bad_next = false; /* for this tier; for BF16 */
 
     __device__ void look(const share &s, bool write)
     {
@@ -132,6 +141,7 @@ template <int PIECES_> struct fp16_tier {
             }
             large += (fabsf(y0) >= 128.f) + (fabsf(y1) >= 128.f);
             bad |= !(fabsf(y0) <= 60000.f && fabsf(y1) <= 60000.f) || (zero[h] && (y0 != 0 || y1 != 0));
+            bad_next |= beyond_bf16(v[i]) || beyond_bf16(v[i + 1]);
         }
         return zero[h] ? 8 : large;
     }
@@ -140,7 +150,7 @@ template <int PIECES_> struct fp16_tier {
 struct bf16_tier {
     static constexpr int PIECES = 3;
     static constexpr unsigned NOT = GG_NOT_BF16;
-    bool bad = false;
+    bool bad = false, bad_next = false;
 
     __device__ void look(const share &s, bool write)
     {
@@ -164,12 +174,8 @@ struct bf16_tier {
             back = __bfloat1622float2(a1[i / 2]);
             x.x -= back.x, x.y -= back.y;
             a2[i / 2] = __float22bfloat162_rn(x);
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const float size = fabsf(v[i + e]);
-                nonzero += size != 0;
-                bad |= size != 0 && !(size >= 0x1p-58f && size < 0x1p49f);
-            }
+            nonzero += (v[i] != 0) + (v[i + 1] != 0);
+            bad |= beyond_bf16(v[i]) || beyond_bf16(v[i + 1]);
         }
         return nonzero;
     }
@@ -181,18 +187,18 @@ __device__ inline bool share::thin(int count, int h) const
     return count < ENOUGH && inside[h] && (chunk + 1) * CHUNK <= k;
 }
 
-__device__ inline bool ruled_out(const gg_args &p, unsigned tiers) { return (*static_cast<volatile uint32_t *>(p.verdict) & tiers) == tiers; }
+__device__ inline unsigned verdict_of(const gg_args &p) { return *static_cast<volatile uint32_t *>(p.verdict); }
 
+/* gg_gated again and again: the verdict is read along with the operands. */
 template <typename TIER> __device__ void split(const gg_args &p)
 {
-    if (gg_gated(p) || ruled_out(p, TIER::NOT))
+    if (gg_gated(p))
         return;
     share s(p, TIER::PIECES);
     float v[2][2][8];
     s.load(v);
     TIER tier;
     tier.look(s, s.chunk == 0);
-    bool bad = false;
     for (;;) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -205,20 +211,25 @@ template <typename TIER> __device__ void split(const gg_args &p)
                 for (int i = 0; i < TIER::PIECES; i++)
                     *reinterpret_cast<uint4 *>(s.to + (g * TIER::PIECES + i) * PIECE_BYTES + h * gg_swizzled(8, 0)) = pieces[i];
             }
-            bad |= s.thin(count, h);
+            tier.bad |= s.thin(count, h);
         }
+        const unsigned found = __reduce_or_sync(~0u, (tier.bad ? TIER::NOT : 0) | (tier.bad_next ? unsigned(GG_NOT_BF16) : 0));
+        if (found && threadIdx.x % 32 == 0)
+            atomicOr(p.verdict, found);
+        tier.bad = tier.bad_next = false;
         if (++s.chunk == s.end)
-            break;
+            return;
+        const unsigned verdict = verdict_of(p);
         s.to += 2 * TIER::PIECES * PIECE_BYTES;
         s.load(v);
+        if (verdict & TIER::NOT)
+            return;
     }
-    if (bad || tier.bad)
-        atomicOr(p.verdict, TIER::NOT);
 }
 
 __device__ inline void certify(const gg_args &p)
 {
-    if (ruled_out(p, GG_NOT_FP16 | GG_NOT_BF16))
+    if (verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
         return;
     share s(p, 0);
     fp16_tier<1> half;

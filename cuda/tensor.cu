@@ -13,7 +13,6 @@
 #include "tensor.cuh"
 
 constexpr int TILE = GG_TENSOR_TILE;
-constexpr int GROUP = 16; /* steps between two additions to the total */
 
 /* Which pieces of A and B the i-th product of corr takes. */
 struct tf32_products {
@@ -77,6 +76,7 @@ __device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" 
 /* One block, or SHARES of them in a cluster, for a tile: then each sums a share of k, and half of the tile each, which they exchange at the end. */
 template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     static constexpr int STEP = GG_TENSOR_STEP, PIECES = PRODUCTS::PIECES;
+    static constexpr int GROUP = 16; /* steps between two additions to the total */
     static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES, STAGE_BYTES = 2 * PANEL_BYTES;
     static constexpr bool EXACT = PRODUCTS::CORR > 0; /* as opposed to TF32, which has no use for a total of its own */
     static constexpr int TOTAL_BYTES = EXACT ? TILE * TILE * 4 : 0;

@@ -59,11 +59,12 @@ struct workspace {
     gg_stream stream;
     void *memory;
     size_t bytes;
+    int words;     /* of its first ones, given to calls; WORDS: those that are left must be cleared first */
     uint64_t used; /* when, in calls */
     bool captured; /* a graph may launch with it for ever: never freed */
 };
 
-enum { WORKSPACES = 128, MAX_KERNELS = 96 };
+enum { WORKSPACES = 128, WORDS = 256, MAX_KERNELS = 96 };
 
 struct gg_device_state {
     CUcontext context;
@@ -767,7 +768,21 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-enum { FLAG_BYTES = 4 * GG_FLAGS };
+/* What a workspace begins with: words for calls (gg_gpu_word), then, just before what is handed out, the kernels' flags. */
+enum { HEADER = 4 * (WORDS + GG_FLAGS) };
+
+/* Under g.lock: the stream's, or the one it is to have. */
+static struct workspace *workspace_of(struct gg_device_state *state, gg_stream stream)
+{
+    struct workspace *oldest = &state->workspaces[0];
+    for (struct workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++) {
+        if (w->memory && w->stream == stream)
+            return w;
+        if (w->used < oldest->used)
+            oldest = w;
+    }
+    return oldest;
+}
 
 /* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
  * graph captured is left to the graph. */
@@ -775,28 +790,35 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {
     struct gg_device_state *state = state_of(dev);
     pthread_mutex_lock(&g.lock);
-    struct workspace *mine = &state->workspaces[0];
-    for (int i = 0; i < WORKSPACES; i++) {
-        struct workspace *w = &state->workspaces[i];
-        if (w->memory && w->stream == stream) {
-            mine = w;
-            break;
-        }
-        if (w->used < mine->used)
-            mine = w;
-    }
+    struct workspace *mine = workspace_of(state, stream);
     bool capturing = gg_gpu_stream_capturing(stream), fits = mine->stream == stream && mine->bytes >= bytes;
     if (!fits && !capturing) {
         if (!mine->captured)
             gg_gpu_free(mine->memory);
-        size_t size = (bytes + FLAG_BYTES + (1 << 20)) & ~(size_t)((1 << 20) - 1);
-        *mine = (struct workspace){.stream = stream, .memory = gg_gpu_alloc(size)};
-        mine->bytes = mine->memory && gg_gpu_clear(mine->memory, FLAG_BYTES, stream) ? size - FLAG_BYTES : 0;
+        size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);
+        *mine = (struct workspace){.stream = stream, .memory = gg_gpu_alloc(size), .words = 1};
+        mine->bytes = mine->memory && gg_gpu_clear(mine->memory, HEADER, stream) ? size - HEADER : 0;
     }
     fits = mine->stream == stream && mine->bytes >= bytes;
     mine->captured |= fits && capturing;
     mine->used = ++state->clock;
-    void *memory = fits ? (char *)mine->memory + FLAG_BYTES : NULL;
+    void *memory = fits ? (char *)mine->memory + HEADER : NULL;
     pthread_mutex_unlock(&g.lock);
     return memory;
+}
+
+/* They are cleared all at once, as to clear one takes 2 µs of the stream's time. A graph, which will be launched often, has the first, and clears it. */
+uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
+{
+    pthread_mutex_lock(&g.lock);
+    struct workspace *mine = workspace_of(state_of(dev), stream);
+    uint32_t *words = mine->memory;
+    const bool capturing = gg_gpu_stream_capturing(stream), clear = next && (capturing || mine->words == WORDS);
+    if (mine->stream != stream || (clear && words && !gg_gpu_clear(words, (capturing ? 1 : WORDS) * sizeof *words, stream)))
+        words = NULL;
+    else if (next && !capturing)
+        mine->words = clear ? 2 : mine->words + 1;
+    const int at = capturing ? 0 : mine->words - 1;
+    pthread_mutex_unlock(&g.lock);
+    return words ? words + at : NULL;
 }

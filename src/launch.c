@@ -247,10 +247,9 @@ static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, 
     struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel};
     const size_t all = gg_chain_bytes(&chain, p);
     for (size_t bytes = all < GG_CHAIN_MOST ? all : GG_CHAIN_MOST; bytes == all || bytes >= LEAST; bytes /= 4) {
-        chain.verdict = gg_gpu_workspace(dev, stream, GG_VERDICT_BYTES + bytes);
-        chain.memory = (char *)chain.verdict + GG_VERDICT_BYTES;
+        chain.memory = gg_gpu_workspace(dev, stream, bytes);
         chain.bytes = bytes;
-        if (chain.verdict)
+        if (chain.memory)
             return gg_chain_gemm(&chain, p);
     }
     struct gg_gemm strict = *p;
@@ -276,8 +275,8 @@ const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice 
 {
     if (!gg_is_chain(choice->kernel) || p->k == 0 || p->alpha == 0)
         return choice->kernel;
-    const struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel, .verdict = gg_gpu_workspace(dev, stream, GG_VERDICT_BYTES)};
-    const struct gg_kernel *row = chain.verdict ? gg_chain_server(&chain) : NULL;
+    const struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel};
+    const struct gg_kernel *row = gg_chain_server(&chain);
     struct gg_gemm strict = *p;
     strict.precision = GG_STRICT;
     return row ? row : gg_select(&strict, &dev->arch, NULL).kernel;

@@ -512,9 +512,8 @@ static void prepare_chain(struct job *job)
     chain.bytes = gg_chain_bytes(&chain, &job->resident);
     if (chain.bytes > GG_CHAIN_MOST)
         return;
-    chain.verdict = gg_gpu_workspace(chain.dev, chain.stream, GG_VERDICT_BYTES + chain.bytes);
-    chain.memory = (char *)chain.verdict + GG_VERDICT_BYTES;
-    if (chain.verdict)
+    chain.memory = gg_gpu_workspace(chain.dev, chain.stream, chain.bytes);
+    if (chain.memory)
         job->chain = chain;
 }
 

@@ -147,7 +147,11 @@ static struct gg_args piece_args(const struct gg_chain *chain, enum tier tier, c
     return args;
 }
 
-bool gg_chain_begin(const struct gg_chain *chain) { return gg_gpu_clear(chain->verdict, sizeof(uint32_t), chain->stream); }
+bool gg_chain_begin(struct gg_chain *chain)
+{
+    chain->verdict = gg_gpu_word(chain->dev, chain->stream, true);
+    return chain->verdict != NULL;
+}
 
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 {
@@ -194,7 +198,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
 }
 
 /* Where the pieces of all fit, to split is to certify, as products come after. Else C is cut, down its columns. */
-bool gg_chain_gemm(const struct gg_chain *chain, const struct gg_gemm *p)
+bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
 {
     int64_t m, n;
     if (!cut(chain, p, &m, &n) || !gg_chain_begin(chain))
@@ -238,8 +242,10 @@ double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, co
 
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
 {
-    uint32_t verdict = 0;
-    if (!gg_gpu_copy(&verdict, chain->verdict, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream)) {
+    uint32_t verdict = 0, *const word = gg_gpu_word(chain->dev, chain->stream, false);
+    if (!word)
+        return NULL;
+    if (!gg_gpu_copy(&verdict, word, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream)) {
         gg_gpu_settle(chain->stream); /* nothing may be on its way into this frame */
         return NULL;
     }

@@ -17,15 +17,13 @@ struct gg_chain {
     struct gg_device *dev;
     gg_stream stream;
     const struct gg_kernel *row; /* GG_TENSOR or GG_TENSOR_PAIR: the tier it begins with, and its kind */
-    void *verdict;               /* GG_VERDICT_BYTES in GPU memory, this chain's own until the stream is past it */
+    uint32_t *verdict;           /* in GPU memory: set by gg_chain_begin */
     char *memory;                /* scratch, a multiple of 1024: the pieces, then what FFMA wants */
     size_t bytes;
 };
 
 /* FFMA serves shorter k: its few roundings cannot be beaten for certain. */
 enum { GG_TENSOR_LEAST_K = 128 };
-
-enum { GG_VERDICT_BYTES = 1024 };
 
 /* No chain needs more scratch; one that has less cuts C into blocks and splits more often. */
 #define GG_CHAIN_MOST ((size_t)4 << 30)
@@ -42,18 +40,18 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);
 
 /* All of p, cut into as many blocks of C as chain->bytes asks for. False: it was not enqueued, or not all of it. */
-bool gg_chain_gemm(const struct gg_chain *chain, const struct gg_gemm *p);
+bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p);
 
 /* The same step by step, for those who want C in an order of their own. First begin. Then either split, which writes the pieces of all of q to
  * chain->memory (gg_chain_bytes of it) and certifies q; and then block as often as wanted: C(i…i+m, j…j+n) of q, i and j multiples of
  * 128. Or, where memory is short, certify, of which several calls may each bring some rows of A and of B (m or n may be 0) but all k; and when all
  * of the call is certified, split and block of one part of it after the other. */
-bool gg_chain_begin(const struct gg_chain *chain);
+bool gg_chain_begin(struct gg_chain *chain);
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q);
 bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q);
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n);
 
-/* The row that served, once the stream is past the chain: reads the verdict back. NULL: FFMA did. */
+/* The row that served the stream's last chain, once the stream is past it: reads the verdict back. NULL: FFMA did. */
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain);
 
 #endif
