@@ -1,12 +1,17 @@
-/* gate.cuh — a chain's kernels are all launched, and find out on the GPU whose turn it is (src/tensor.h). */
+/* gate.cuh — a chain's kernels are all launched, and find out on the GPU whose turn it is (src/tensor.h). On Hopper a kernel's blocks may be there
+ * before the kernel ahead has ended (gg_gpu_launch_early), and wait here, at the very beginning, for it to end and for what it has written. */
 #ifndef GG_GATE_CUH
 #define GG_GATE_CUH
 
 #include "kernel.h"
 
-/* True: it is not this kernel's turn, and it leaves at once. */
+/* True: it is not this kernel's turn, and it leaves at once. By every thread, before anything is read or written that other kernels write or read. */
 __device__ inline bool gg_gated(const gg_args &p)
 {
+#if __CUDA_ARCH__ >= 900
+    if (p.verdict)
+        asm volatile("griddepcontrol.wait; griddepcontrol.launch_dependents;" ::: "memory");
+#endif
     return p.verdict && (*static_cast<const volatile uint32_t *>(p.verdict) & p.gate_mask) != p.gate_value;
 }
 

@@ -733,25 +733,43 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     return function;
 }
 
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
+static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel)
 {
     CUfunction function = atomic_load_explicit(&state_of(dev)->functions[kernel - gg_kernels], memory_order_acquire);
     if (!function) {
         pthread_mutex_lock(&g.lock);
         function = load_function(dev, kernel);
         pthread_mutex_unlock(&g.lock);
-        if (!function)
-            return false;
     }
+    return function;
+}
+
+/* Early or in clusters, not both. Early not while a graph is captured: not every driver that knows the attribute knows it there. */
+static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
+{
+    const CUfunction function = function_of(dev, kernel);
     void *parameters[] = {(void *)args};
-    if (grid.cluster > 1) {
-        CUlaunchAttribute shape = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
+    CUlaunchAttribute how = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
+    const bool clusters = grid.cluster > 1;
+    if (!clusters)
+        how = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    if (clusters || (early && cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))) {
         CUlaunchConfig config = {.gridDimX = grid.x, .gridDimY = grid.y, .gridDimZ = grid.z, .blockDimX = (unsigned)kernel->threads, .blockDimY = 1,
-                                 .blockDimZ = 1, .sharedMemBytes = (unsigned)kernel->smem, .hStream = stream, .attrs = &shape, .numAttrs = 1};
-        return cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
+                                 .blockDimZ = 1, .sharedMemBytes = (unsigned)kernel->smem, .hStream = stream, .attrs = &how, .numAttrs = 1};
+        return function && cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
     }
-    return GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters,
-                 NULL);
+    return function && GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream,
+                             parameters, NULL);
+}
+
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
+{
+    return launch(dev, kernel, grid, stream, args, false);
+}
+
+bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
+{
+    return launch(dev, kernel, grid, stream, args, true);
 }
 
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,

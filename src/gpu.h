@@ -120,6 +120,9 @@ struct gg_dim {
  * raises its shared-memory limit at first use. */
 bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
 
+/* The same for a kernel of a chain (gate.cuh), which waits itself for those before it: it may be brought to the multiprocessors while they still run. */
+bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
+
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
  * a copy; swizzle in bytes: 0, 32, 64 or 128. False where TMA refuses (base or ld not a multiple of 16 bytes, no such GPU). */
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,

@@ -27,7 +27,7 @@ static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
 
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
-    return gg_gpu_launch(dev, row, grid, stream, args);
+    return (args->verdict ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
 }
 
 /* A grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
