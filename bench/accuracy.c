@@ -1,18 +1,20 @@
 /* accuracy.c — the error and the speed of sgemm in each precision, beside cuBLAS's, over families of operands.
  *
- *   accuracy [--families a,b] [--sizes 1,8,...] [--csv FILE] [--lib PATH] [--cublas PATH] [--commit TEXT]
+ *   accuracy [--families a,b] [--sizes 1,8,...] [--copies 8x10] [--csv FILE] [--lib PATH] [--cublas PATH] [--commit TEXT]
  *   accuracy --time 2048,4096 [...]
  *
  * A unit is u (|A||B|) with u = 2^-24, element by element; the reference is cuBLAS's dgemm. Contestants: gpugemm strict and fp32, cuBLAS, cuBLAS
- * in TF32. C is 4·257 × 5·193, 257×193 over and over: so large that the cost model has a reason to choose the tensor cores, and that FFMA is done by
- * the kernel that would serve else. GPUGEMM_KERNEL=tensor_bf16 in the environment makes fp32 begin with that tier. Exit status 1 when fp32 is less
+ * in TF32. C is 8·257 × 10·193 (--copies), 257×193 over and over: so large that the cost model has a reason to choose the tensor cores, and that FFMA
+ * is done by the kernel that would serve else; every element is looked at. GPUGEMM_KERNEL=tensor_bf16 in the environment makes fp32 begin with that tier. Exit status 1 when fp32 is less
  * accurate than strict: maximum or root mean square above strict's, and above 1. --time measures instead, n×n×n, operands in GPU memory, the L2
  * cache filled with other things before each call. */
 #include <getopt.h>
 
 #include "rig.h"
 
-enum { M = 257, N = 193, COPIES_M = 4, COPIES_N = 5, SKIP = 77 };
+enum { M = 257, N = 193, SKIP = 77 };
+
+static int copies_m = 8, copies_n = 10;
 
 static __typeof__(gpugemm_set_precision) *set_precision;
 static __typeof__(gpugemm_last_decision) *last_decision;
@@ -115,15 +117,15 @@ struct error {
 static struct error error_of(const float *c, const double *want, const double *size)
 {
     struct error e = {0, 0};
-    for (int j = 0; j < COPIES_N * N; j++)
-        for (int i = 0; i < COPIES_M * M; i++, c++) {
+    for (int j = 0; j < copies_n * N; j++)
+        for (int i = 0; i < copies_m * M; i++, c++) {
             int at = i % M + j % N * M;
             double d = fabs(*c - want[at]) / (0x1p-24 * size[at] + 0x1p-150);
             d = size[at] > 0x1p127 ? 0 : size[at] == 0 ? (*c == 0 ? 0 : INFINITY) : isnan(d) ? INFINITY : d;
             e.max = d > e.max ? d : e.max;
             e.rms += d * d;
         }
-    e.rms = sqrt(e.rms / (COPIES_M * M * COPIES_N * N));
+    e.rms = sqrt(e.rms / (copies_m * M * copies_n * N));
     return e;
 }
 
@@ -133,7 +135,7 @@ enum { STRICT, FP32, CUBLAS_FP32, CUBLAS_TF32, CONTESTANTS };
 /* Its C; the kernel that computed it, where that is ours. */
 static const char *multiply(int contestant, int k, float *c)
 {
-    const int m = COPIES_M * M, n = COPIES_N * N;
+    const int m = copies_m * M, n = copies_n * N;
     const float one = 1, zero = 0;
     struct gpugemm_decision decision = {.kernel = ""};
     if (contestant < CUBLAS_FP32) {
@@ -157,14 +159,14 @@ static void measure(const struct family *f, int k)
 {
     const int64_t in_a = (int64_t)M * k, in_b = (int64_t)N * k;
     const double one = 1, zero = 0;
-    float *a = malloc((size_t)in_a * 4), *b = malloc((size_t)in_b * 4), *c = malloc(sizeof(float) * COPIES_M * M * COPIES_N * N);
+    float *a = malloc((size_t)in_a * 4), *b = malloc((size_t)in_b * 4), *c = malloc(sizeof(float) * (size_t)(copies_m * M * copies_n * N));
     double *buffer = malloc((size_t)in_a * 8), *want = malloc(sizeof(double) * M * N), *size = malloc(sizeof(double) * M * N);
     state = (uint64_t)(f - families) * 1000003 + (uint64_t)k;
     fill(a, M, k, f, false), fill(b, N, k, f, true);
     bool good = true;
-    for (int copy = 0; copy < COPIES_M; copy++)
+    for (int copy = 0; copy < copies_m; copy++)
         good = good && !cuMemcpyHtoD_v2(a_s + (size_t)in_a * 4 * (size_t)copy, a, (size_t)in_a * 4);
-    for (int copy = 0; copy < COPIES_N; copy++)
+    for (int copy = 0; copy < copies_n; copy++)
         good = good && !cuMemcpyHtoD_v2(b_s + (size_t)in_b * 4 * (size_t)copy, b, (size_t)in_b * 4);
     good = good && !cuCtxSynchronize();
     for (int absolute = 0; absolute < 2; absolute++)
@@ -260,7 +262,7 @@ static bool listed(const char *list, const char *name)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"lib", 1, 0, 'l'}, {"cublas", 1, 0, 'c'}, {"families", 1, 0, 'f'}, {"sizes", 1, 0, 's'},
-                                            {"csv", 1, 0, 'o'}, {"commit", 1, 0, 'i'}, {"time", 1, 0, 't'},     {0, 0, 0, 0}};
+                                            {"csv", 1, 0, 'o'}, {"commit", 1, 0, 'i'}, {"time", 1, 0, 't'},     {"copies", 1, 0, 'm'},   {0, 0, 0, 0}};
     const char *lib = "build/libgpugemm.so", *cublas_path = NULL, *wanted = NULL, *file = NULL;
     const char *sizes = "1,8,15,16,17,31,32,33,64,100,256,1000,4096,65536";
     bool timing = false;
@@ -272,6 +274,10 @@ int main(int argc, char **argv)
         case 't': timing = true; /* fall through */
         case 's': sizes = optarg; break;
         case 'o': file = optarg; break;
+        case 'm':
+            if (sscanf(optarg, "%dx%d", &copies_m, &copies_n) != 2 || copies_m < 1 || copies_n < 1 || copies_m > 64 || copies_n > 64)
+                return 2;
+            break;
         case 'i': commit = optarg; break;
         default: return 2;
         }
@@ -288,7 +294,7 @@ int main(int argc, char **argv)
     size_t most = 0, k;
     for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
         most = (k = (size_t)atoi(at)) > most ? k : most;
-    const size_t rows = timing ? most : COPIES_M * M, doubles = timing ? 1 : (size_t)M * most;
+    const size_t rows = timing ? most : (size_t)(copies_m * M > copies_n * N ? copies_m * M : copies_n * N), doubles = timing ? 1 : (size_t)M * most;
     if (most < 1 || cuMemAlloc_v2(&a_s, rows * most * 4) || cuMemAlloc_v2(&b_s, rows * most * 4) || cuMemAlloc_v2(&c_s, rows * rows * 4) ||
         cuMemAlloc_v2(&a_d, doubles * 8) || cuMemAlloc_v2(&b_d, doubles * 8) || cuMemAlloc_v2(&c_d, M * N * 8))
         return fprintf(stderr, "no GPU memory\n"), 2;
@@ -301,7 +307,7 @@ int main(int argc, char **argv)
         printf(timing ? " %24s" : " %9.9s       rms", who[i]);
     printf("  kernel of fp32\n");
     for (const struct family *f = families; f < families + sizeof families / sizeof *families; f++)
-        for (const char *at = sizes; at && listed(wanted, f->name); at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        for (const char *at = sizes; at && listed(wanted, f->name) && (timing || f->element != last_nan); at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
             (timing ? time_family : measure)(f, atoi(at));
     if (!timing)
         printf("%d times less accurate than strict\n", worse);

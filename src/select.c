@@ -216,13 +216,14 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
 }
 
-/* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, the tensor cores' error is
- * sqrt(1.34^2 + 0.056 k/32) u (cutting, and rounding every 32 k), FFMA's sqrt(0.056 k) / parts: measured, see docs/precision.md. And on very wide
- * data (phi = 6), where few roundings matter, FFMA in 4 parts was better: 1.6 against 1.9 u at k = 2048. */
+/* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, FFMA's error is sqrt(0.056 k) / parts (rms, in
+ * u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over 32 k each, and of sums over 512 k. Measured; see
+ * docs/precision.md. A margin, as it is not the same for all data. */
 static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm *p)
 {
-    const double in_parts = parts(ffma, p);
-    return in_parts <= 2 && 0.056 * (double)p->k * (1 / (in_parts * in_parts) - 1 / 32.0) >= 1.34 * 1.34;
+    const double in_parts = parts(ffma, p), k = (double)p->k, margin = 1.3;
+    const double sums = k < 512 ? k / 32 : 16 + k / 512;
+    return 0.056 * k / (in_parts * in_parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
 }
 
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
