@@ -1,9 +1,10 @@
 /* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
  *
- *   host --part large|small|dispatch|start|threads|mixed|core [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH]
+ *   host --part large|precision|small|dispatch|start|threads|mixed|core [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH]
  *        [--cublas PATH] [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd]
  *
- * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), small (latency), dispatch
+ * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in
+ * the default precision, in strict, and against the floor), small (latency), dispatch
  * (40 sizes: is the default ever slower than OpenBLAS with its best number of threads, or than the forced GPU?), start (a whole process with one
  * dgemm), threads (many callers at once), mixed (the same, with every result checked, for `seconds`), core (little GPU memory). --sizes replaces the
  * sizes of large and dispatch.
@@ -31,14 +32,14 @@ struct problem {
     int beta;
 };
 
-enum kind { FLOOR, OURS, FORCED, OPENBLAS, NVBLAS, XT };
+enum kind { FLOOR, OURS, STRICT, FORCED, OPENBLAS, NVBLAS, XT };
 static const struct contestant {
     const char *name;
     enum kind kind;
     int threads;
 } contestants[] = {{"floor", FLOOR, 0},         {"gpugemm", OURS, 0},        {"gpugemm_forced", FORCED, 0}, {"openblas_1", OPENBLAS, 1},
                    {"openblas_2", OPENBLAS, 2}, {"openblas_4", OPENBLAS, 4}, {"openblas_8", OPENBLAS, 8},   {"openblas_16", OPENBLAS, 16},
-                   {"nvblas", NVBLAS, 0},       {"cublasxt", XT, 0}};
+                   {"nvblas", NVBLAS, 0},       {"cublasxt", XT, 0},         {"gpugemm_strict", STRICT, 0}};
 enum { CONTESTANTS = sizeof contestants / sizeof *contestants, MAX_CASES = 256, MAX_ROUNDS = 2000 };
 
 struct result {
@@ -80,7 +81,10 @@ static void make_cases(void)
     for (int dbl = 0; dbl < 2; dbl++) {
         if (sizes)
             add_sizes(sizes, dbl);
-        else if (!strcmp(part, "large")) {
+        else if (!strcmp(part, "precision")) {
+            for (int i = 0; i < 4 && !dbl; i++)
+                add_case(false, "NN", i % 2 ? 16384 : 8192, i % 2 ? 16384 : 8192, i % 2 ? 16384 : 8192, 0, i / 2);
+        } else if (!strcmp(part, "large")) {
             for (int64_t n = 2048; n <= 16384; n *= 2)
                 for (int beta = 0; beta < 2; beta++)
                     add_case(dbl, "NN", n, n, n, beta, false);
@@ -105,16 +109,19 @@ static bool comparing(void) { return !strcmp(part, "compare"); }
 
 static bool wanted(const struct contestant *who, const struct problem *p)
 {
-    bool large = !strcmp(part, "large"), plain = !p->beta && !p->pinned && !p->ta && !p->tb;
+    bool large = !strcmp(part, "large"), precision = !strcmp(part, "precision"), plain = !p->beta && !p->pinned && !p->ta && !p->tb;
     if (comparing()) {
         long processors = sysconf(_SC_NPROCESSORS_ONLN);
         if (who->kind == OPENBLAS)
             return who->threads <= processors && 2 * who->threads > (processors < 16 ? processors : 16);
-        return who->kind != FORCED && (who->kind == OURS || p->n >= 256);
+        return who->kind != FORCED && who->kind != STRICT && (who->kind == OURS || p->n >= 256);
     }
+    if (precision)
+        return who->kind <= STRICT;
     switch (who->kind) {
     case FLOOR: return large;
     case OURS: return true;
+    case STRICT: return false;
     case FORCED: return !large;
     case OPENBLAS:
         if (who->threads > sysconf(_SC_NPROCESSORS_ONLN) || (large && (who->threads < 8 || !plain)))
@@ -387,7 +394,7 @@ static int contest(const struct contestant *who)
             if (!made && who->kind != FLOOR)
                 make_operands(who, dbl, pinned);
             made = true;
-            if (by_cpu && (who->kind == OURS || who->kind == FORCED))
+            if (by_cpu && (who->kind == OURS || who->kind == STRICT || who->kind == FORCED))
                 let_spinning_end();
             struct result r = who->kind == FLOOR ? time_floor(p) : time_case(p);
             by_cpu = !strcmp(r.kernel, "cpu");
@@ -430,8 +437,8 @@ static bool run_contestant(int w, char **argv, int argc)
     for (int i = 0; i < argc && i < 60; i++)
         arguments[count++] = argv[i];
     arguments[count++] = "--as", arguments[count++] = name, arguments[count] = NULL;
-    const char *with[] = {"GPUGEMM_MODE", contestants[w].kind == FORCED ? "gpu" : "auto", contestants[w].threads ? "OPENBLAS_NUM_THREADS" : NULL,
-                          threads, NULL};
+    const char *with[] = {"GPUGEMM_MODE", contestants[w].kind == FORCED ? "gpu" : "auto", "GPUGEMM_PRECISION",
+                          contestants[w].kind == STRICT ? "strict" : "fp32", contestants[w].threads ? "OPENBLAS_NUM_THREADS" : NULL, threads, NULL};
     pid_t pid = start_again(arguments, with, &out);
     while (fgets(line, sizeof line, out)) {
         int c, used = 0;
