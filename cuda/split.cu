@@ -229,7 +229,7 @@ template <typename TIER> __device__ void split(const gg_args &p)
 
 __device__ inline void certify(const gg_args &p)
 {
-    if (verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
+    if (gg_gated(p) || verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
         return;
     share s(p, 0);
     fp16_tier<1> half;
