@@ -184,7 +184,8 @@ static void measure(const struct family *f, int k)
         tier = i == FP32 ? kernel : tier;
         printf(" %9.3g %9.3g", e[i].max, e[i].rms);
         if (csv)
-            fprintf(csv, "%s,%s,%d,%s,%s,%.4g,%.4g\n", commit, f->name, k, who[i], kernel, e[i].max, e[i].rms);
+            fprintf(csv, "%s,%d,%dx%d,%s,%s,%.4g,%.4g,%s,%s,%s\n", f->name, k, copies_m * M, copies_n * N, who[i], kernel, e[i].max, e[i].rms,
+                    machine, date_now(), commit);
     }
     bool less = !(e[FP32].max <= fmax(1, e[STRICT].max) && e[FP32].rms <= fmax(1, e[STRICT].rms));
     worse += less;
@@ -243,7 +244,7 @@ static void time_family(const struct family *f, int n)
         t[i] = median(ms[i], ROUNDS);
         printf(" %9.3f ms %6.1f TF/s", t[i], 2e-9 * n * n * n / t[i]);
         if (csv)
-            fprintf(csv, "%s,%s,%s,%d,%s,%s,%.4f\n", commit, machine, f->name, n, who[i], i == FP32 ? decision.kernel : "", t[i]);
+            fprintf(csv, "%s,%d,%s,%s,%.4f,%s,%s,%s\n", f->name, n, who[i], i == FP32 ? decision.kernel : "", t[i], machine, date_now(), commit);
     }
     printf("  x%.2f of strict, x%.2f of cuBLAS, %s\n", t[STRICT] / t[FP32], t[CUBLAS_FP32] / t[FP32], decision.kernel);
     fflush(stdout);
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
         return fprintf(stderr, "no GPU memory\n"), 2;
     csv = file ? fopen(file, "w") : NULL;
     if (csv)
-        fprintf(csv, timing ? "commit,machine,family,n,who,kernel,ms\n" : "commit,family,k,who,kernel,max,rms\n");
+        fprintf(csv, timing ? "family,n,who,kernel,ms,machine,date,commit\n" : "family,k,C,who,kernel,max,rms,machine,date,commit\n");
     printf("# %s, commit %s\n", machine, commit ? commit : "unknown");
     printf("%-15s %6s ", timing ? "family" : "errors in u", timing ? "n" : "k");
     for (int i = 0; i < CONTESTANTS; i++)
