@@ -100,6 +100,10 @@ struct gg_gate {
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
                      void *memory, size_t bytes);
 
+/* A kernel of a chain, be it the split, the product or FFMA: all of them begin with gg_gated. */
+struct gg_args;
+bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);
+
 /* What such a launch wants of scratch. */
 size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p);
 

@@ -25,9 +25,16 @@ static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
     return row;
 }
 
+/* Early launches save 1.5 us each: 6 % of sgemm's time at n = 2048, 1 % at 4096. At 8192 they were 3 % slower (H200, 2026-11). */
+bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
+{
+    const bool early = (double)args->m * (double)args->n * (double)args->k < 0x1p37;
+    return (early ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
+}
+
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
-    return (args->verdict ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
+    return args->verdict ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
 /* A grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */

@@ -130,7 +130,7 @@ static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args a
     args.splits = rows * (double)chunks >= 4 * full ? 4 : rows * (double)chunks >= 2 * full ? 2 : 1;
     const double blocks = rows * (double)gg_ceil_div(chunks, args.splits);
     return blocks == 0 || (blocks <= 2147483647.0 &&
-                           gg_gpu_launch_early(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1, 0}, chain->stream, &args));
+                           gg_launch_link(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1, 0}, chain->stream, &args));
 }
 
 /* Where the pieces of q go, were it tier's turn. */
@@ -173,7 +173,7 @@ static bool multiply(const struct gg_chain *chain, enum tier tier, const struct 
 {
     const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE), sms = chain->dev->arch.sms;
     const unsigned blocks = (unsigned)(chain->row->role == GG_TENSOR_PAIR ? 2 * tiles : tiles < sms ? tiles : sms);
-    return gg_gpu_launch_early(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
+    return gg_launch_link(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)

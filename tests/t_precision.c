@@ -9,7 +9,7 @@
 
 #include "../bench/rig.h"
 
-enum { N = 2050, LD = N + 3, BYTES = LD * (N + 8) * 4 };
+enum { N = 1300, LD = N + 3, BYTES = LD * (N + 8) * 4 };
 
 static __typeof__(gpugemm_set_precision) *set_precision;
 static __typeof__(gpugemm_sgemm_precision) *sgemm_precision;
@@ -125,7 +125,7 @@ static void values(int kind, bool hopper)
     else
         CHECK(!memcmp(c[0], c[1], sizeof(float) * N * N), "%s: fp32, served by %s, has other bits than strict", kinds[kind].name, kernel);
     int wrong = 0;
-    for (int j = 0; j < N && kinds[kind].tier != FFMA; j += 41)
+    for (int j = 0; j < N && kinds[kind].tier != FFMA; j += 23)
         for (int i = 0; i < N; i += 7) { /* two errors of a sum of N terms: far beyond what is seen, far below what a lost piece makes */
             double size = 0;
             for (int l = 0; l < N; l++)
