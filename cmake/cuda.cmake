@@ -68,9 +68,13 @@ function(gpugemm_embed_kernels result)
   foreach(kernel ${kernels})
     cmake_path(GET kernel STEM stem)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
+    set(level 3)
+    if(stem MATCHES "^sgemm(_tma)?$")
+      set(level 1) # cuda/ffma.cuh says why
+    endif()
     add_custom_command(OUTPUT ${image}.fatbin
       COMMAND sh -c "\"$0\" \"$@\" 2> '${image}.log' || { cat '${image}.log' >&2; exit 1; }; grep -i 'warning' '${image}.log' >&2 || :"
-              ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -Xptxas -v -I${CMAKE_CURRENT_SOURCE_DIR}/cuda
+              ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -Xptxas -v,-O${level} -I${CMAKE_CURRENT_SOURCE_DIR}/cuda
               -MD -MF ${image}.d -MT ${image}.fatbin -o ${image}.fatbin ${kernel}
       DEPENDS ${kernel} DEPFILE ${image}.d COMMENT "Compiling kernels ${stem}.cu" VERBATIM)
     file(CONFIGURE OUTPUT ${image}.S @ONLY CONTENT [[

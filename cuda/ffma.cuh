@@ -2,10 +2,13 @@
  *
  * What decides its speed on Hopper, all measured on an H200 (ncu, bench/results/):
  *  - Issue slots. A scheduler issues one instruction a clock and FFMA needs every one: 16×8 sums cost 128 FFMA and 6 LDS.128 a k, 95.5 %.
- *  - Register banks. An FFMA whose operands need two reads of one bank (even or odd numbers) takes 2 clocks. The order below keeps one
- *    operand in the reuse cache, so two are read: a fragment and a sum, which must differ in parity. ptxas finds such an allocation when
- *    left all 255 registers (16×8), or when told to keep two neighbouring sums as a register pair, swapped, from turn to turn (PAIRED, 8×8).
- *    Without either the same loop runs at 41 instead of 57 TF/s. cuobjdump -sass shows which it is.
+ *  - Register banks. An FFMA that reads two registers of one bank (even or odd numbers) takes 2 clocks, three reads take 2 in any case. The order
+ *    below keeps one operand in the reuse cache, so two are read: a fragment and a sum, which must differ in parity. ptxas -O1 (cmake/cuda.cmake)
+ *    leaves the order of volatile instructions alone and numbers the sums so that they do, all but one FFMA in 64 or 128, if nothing else wants
+ *    sums in certain registers: a 16-byte store wants quads. So sums are multiplied by a 1 that ptxas cannot know before they go anywhere.
+ *    ptxas -O3 moves the loads to just before their use and has 6 to 10 % of the FFMAs in conflict; with quads it is 50 %.
+ *  - Code size. A turn of 32 k of 16×8 sums is 70 KB of code, and ncu saw warps wait for instructions half as often as they issued one. At n = 8192
+ *    turns of 4, 8, 16, 32 k ran at 54.3, 55.8, 53.4, 54.6 TF/s; with two blocks of 8×8 sums an SM 32 k are as good as any.
  *  - Shared memory. An LDS.128 takes 4 clocks of its SM's port, but 2 when lanes L and L^1, or L and L^2, all share addresses. gg_lane
  *    spreads lanes so that both operands qualify. */
 #ifndef GG_FFMA_CUH
@@ -20,43 +23,52 @@ template <int LANES> __device__ inline int gg_lane(int lane)
     return LANES == 4 ? lane / 2 % 4 : lane % 2 + lane / 8 * 2;
 }
 
-template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, bool PAIRED> struct gg_ffma {
-    static constexpr int LANES_N = 32 / LANES_M;
+template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma {
+    static constexpr int LANES_N = 32 / LANES_M, PIECES = (TM + TN) / 4;
+    static_assert(8 * PIECES <= TM * TN, "a load every 8 FFMAs");
     float sum[TM][TN];
     float fa[2][TM], fb[2][TN];
-    double pair[TM][TN / 2];
 
-    template <int N> static __device__ void load(float (&to)[N], unsigned from, int step)
+    /* 16 bytes of fragment: `piece` counts those of A, then those of B. a, b: shared addresses of this thread's first element of the step. */
+    __device__ void fetch_piece(int set, unsigned a, unsigned b, int k, int piece)
     {
-#pragma unroll
-        for (int i = 0; i < N; i += 4)
-            if constexpr (PAIRED) {
-                asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                             : "=f"(to[i]), "=f"(to[i + 1]), "=f"(to[i + 2]), "=f"(to[i + 3])
-                             : "r"(from + i * step));
-            } else {
-                const float4 v = *static_cast<const float4 *>(__cvta_shared_to_generic(from + i * step));
-                to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
-            }
+        const bool of_a = piece < TM / 4;
+        const int x = (of_a ? piece : piece - TM / 4) * 4;
+        float *const to = of_a ? &fa[set][x] : &fb[set][x];
+        asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                     : "r"(of_a ? a + (k * PITCH_A + x * LANES_M) * 4 : b + (k * PITCH_B + x * LANES_N) * 4));
     }
 
-    /* a, b: shared addresses of this thread's first element of the step. */
     __device__ void fetch(int set, unsigned a, unsigned b, int k)
     {
-        load(fa[set], a + k * PITCH_A * 4, 4 * LANES_M);
-        load(fb[set], b + k * PITCH_B * 4, 4 * LANES_N);
+#pragma unroll
+        for (int piece = 0; piece < PIECES; piece++)
+            fetch_piece(set, a, b, k, piece);
     }
 
-    /* Back and forth along j, so that consecutive FFMAs share an operand. */
-    __device__ void multiply(int set)
+    /* The products of one k, from `set`, while the fragments of the k at (a, b, k) are fetched into the other set. Back and forth along j, so that
+     * consecutive FFMAs share an operand. */
+    __device__ void multiply(int set, unsigned a, unsigned b, int k)
     {
 #pragma unroll
         for (int i = 0; i < TM; i++)
 #pragma unroll
             for (int j = 0; j < TN; j++) {
-                const int jj = i % 2 ? TN - 1 - j : j;
-                sum[i][jj] = fmaf(fa[set][i], fb[set][jj], sum[i][jj]);
+                const int jj = i % 2 ? TN - 1 - j : j, done = i * TN + j + 1;
+                asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sum[i][jj]) : "f"(fa[set][i]), "f"(fb[set][jj]));
+                if (done % 8 == 0 && done / 8 <= PIECES)
+                    fetch_piece(set ^ 1, a, b, k, done / 8 - 1);
             }
+    }
+
+    /* The products of KS k from (a, b) on. Their first fragments are here already, and those at (next_a, next_b) are when it returns. */
+    template <int KS> __device__ void turn(unsigned a, unsigned b, unsigned next_a, unsigned next_b)
+    {
+#pragma unroll
+        for (int k = 0; k < KS - 1; k++)
+            multiply(k & 1, a, b, k + 1);
+        multiply(1, next_a, next_b, 0);
     }
 
     __device__ void clear()
@@ -66,41 +78,37 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, bool PAIRED> st
 #pragma unroll
             for (int j = 0; j < TN; j++)
                 sum[i][j] = 0;
-        keep();
     }
 
-    /* Around a turn of the main loop: take() what keep() put into pairs. */
-    __device__ void keep()
-    {
-        if constexpr (PAIRED)
-#pragma unroll
-            for (int i = 0; i < TM; i++)
-#pragma unroll
-                for (int j = 0; j < TN; j += 2)
-                    asm volatile("mov.b64 %0, {%1, %2};" : "=d"(pair[i][j / 2]) : "f"(sum[i][j + 1]), "f"(sum[i][j]));
-    }
+    /* Between the last turn and for_each. */
+    __device__ void settle() const {}
 
-    __device__ void take()
-    {
-        if constexpr (PAIRED)
-#pragma unroll
-            for (int i = 0; i < TM; i++)
-#pragma unroll
-                for (int j = 0; j < TN; j += 2)
-                    asm volatile("mov.b64 {%0, %1}, %2;" : "=f"(sum[i][j + 1]), "=f"(sum[i][j]) : "d"(pair[i][j / 2]));
-    }
-
-    /* Calls f(m, n, four sums of consecutive m) for all of them, relative to the thread's first. */
-    template <typename F> __device__ void for_each(F f) const
+    /* Calls f(m, n, four sums of consecutive m, times one) for all of them, m and n relative to the thread's first. */
+    template <typename F> __device__ void for_each(float one, F f) const
     {
 #pragma unroll
         for (int j = 0; j < TN; j++)
 #pragma unroll
             for (int i = 0; i < TM; i += 4) {
-                const float v[4] = {sum[i][j], sum[i + 1][j], sum[i + 2][j], sum[i + 3][j]};
+                const float v[4] = {one * sum[i][j], one * sum[i + 1][j], one * sum[i + 2][j], one * sum[i + 3][j]};
                 f(i * LANES_M, j / 4 * (4 * LANES_N) + j % 4, v);
             }
     }
+
+    /* Adds the four sums that f gives for each four, in the same order. */
+    template <typename F> __device__ void add_each(F f)
+    {
+#pragma unroll
+        for (int j = 0; j < TN; j++)
+#pragma unroll
+            for (int i = 0; i < TM; i += 4) {
+                const float4 v = f();
+                sum[i][j] += v.x, sum[i + 1][j] += v.y, sum[i + 2][j] += v.z, sum[i + 3][j] += v.w;
+            }
+    }
 };
+
+/* 1, but ptxas does not know. */
+__device__ inline float gg_one(const gg_args &p) { return p.ldc > 0 ? 1.f : 0.f; }
 
 #endif

@@ -29,7 +29,7 @@ struct gg_tensor_map {
  * alpha and beta are exact copies of the type's own. beta == 0: C is not read. Kernels that multiply are never launched with
  * k == 0; launch.c sends that to gg_scale. Layout is a run-time fact: no kernel is compiled more than once for it. */
 struct gg_args {
-    struct gg_tensor_map map_a, map_b; /* GG_TMA rows only: op(A) as m×k and op(B) as n×k, m and n contiguous */
+    struct gg_tensor_map map_a, map_b; /* GG_TMA… rows only: op(A) as m×k and op(B) as n×k, m and n contiguous */
     const void *a, *b;
     void *c;
     void *workspace; /* shared tiles: two slots of tile_m × tile_n partial sums a block */
@@ -40,8 +40,8 @@ struct gg_args {
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
     int32_t blocks;                 /* likewise its grid */
     int32_t each;                   /* likewise how many elements of a tile a block of gg_fixup adds up: 64 or 1024 */
-    int32_t splits;                 /* skinny: pieces k is cut in, each of whose sums go to workspace; 1: it is not. GG_TMA_EITHER: blocks of a cluster */
-    int32_t groups;                 /* GG_TMA_EITHER: clusters that a tile's k is cut among */
+    int32_t splits;                 /* skinny: pieces k is cut in, each of whose sums go to workspace; 1: it is not. GG_TMA…: blocks of a cluster */
+    int32_t groups;                 /* GG_TMA…: clusters that a tile's k is cut among */
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */

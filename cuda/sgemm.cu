@@ -1,118 +1,16 @@
-/* sgemm — strict FP32 (FFMA only) for sm_80 and newer, warp-specialised and persistent; see pipeline.cuh for how operands arrive.
- *
- * A block is 128 producer threads and 256 consumers. Consumers form SLICES groups of warps; each group multiplies the whole tile for its
- * share of every stage's k, so that a small tile still has 8 warps of 8×8 results a thread and an SM runs at the rate of a large one.
- * Slices are added at the end through shared memory, in order. A thread keeps TM×TN sums in registers and two sets of fragments: it reads
- * the next k's while it multiplies this one's. LDS.128 reads are conflict-free or broadcast.
- *
- *   sgemm_128x128   1 slice, 83 KB shared memory                    up to 48 TF/s on an H200
- *   sgemm_128x64    2 slices, 164 KB: n = 1024 is one tile an SM    41 at n = 1024, 46 at large n
- *   sgemm_64x64     4 slices, 200 KB (64x64x48: 141 KB)             45 at large n, split tiles with long k
- *   sgemm_32x64     8 slices, 168 KB                                22 at n = 512
- *
- * Registers ≤ 168. Issue slots allow 94 % of the FP32 peak (66.9 TF/s), register banks 83 %. */
-#include "ffma.cuh"
-#include "pipeline.cuh"
+/* sgemm.cu — the rows of sgemm.cuh but sgemm_32x64. */
+#include "sgemm.cuh"
 
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int LANES_M> struct sgemm {
-    static constexpr int SLICES = GG_CONSUMERS / 32 / (WARPS_M * WARPS_N), LANES_N = 32 / LANES_M;
-    static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N), KS = TILE_K / SLICES;
-    static_assert(TM % 4 == 0 && TN % 4 == 0 && KS % 2 == 0, "fragments are 16-byte pieces, k alternates between two sets");
-    static_assert(TILE_M == TM * LANES_M * WARPS_M && TILE_N == TN * LANES_N * WARPS_N, "threads cover the tile");
-    using stages = gg_stages<float, TILE_M, TILE_N, TILE_K, STAGES_>;
-    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 4 : 0;
-    static constexpr int PRODUCER_REGISTERS = 0, CONSUMER_REGISTERS = 0;
-    static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
-
-    gg_ffma<TM, TN, LANES_M, stages::panel_a::PITCH, stages::panel_b::PITCH, true> ffma;
-
-    __device__ void consume(const gg_args &p, typename stages::ring ring, const char *shared)
-    {
-        const int t = threadIdx.x, warp = t / 32, lane = t % 32;
-        const int slice = warp / (WARPS_M * WARPS_N), warp_m = warp % WARPS_M, warp_n = warp / WARPS_M % WARPS_N;
-        const int m = warp_m * (TM * LANES_M) + gg_lane<LANES_M>(lane) * 4;
-        const int n = warp_n * (TN * LANES_N) + gg_lane<LANES_N>(lane) * 4;
-        const unsigned a0 = gg_shared(shared) + (slice * KS * stages::panel_a::PITCH + m) * 4;
-        const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + (slice * KS * stages::panel_b::PITCH + n) * 4;
-
-        typename stages::work work(p);
-        if (!work.more())
-            return;
-        unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
-        ring.wait_full();
-        ffma.fetch(0, a, b, 0);
-        while (work.more()) {
-            const gg_tile tile = work.next(p);
-            const bool more = work.more();
-            ffma.clear();
-
-            /* One stage a turn. The stage after it, of the next tile if need be, is waited for first, so that all the rest is one straight
-             * run of FFMA with the loads of the next k among them: any branch in there costs ptxas its register banks (2 reads of one bank
-             * are 1 clock more), measured 57 -> 46 TF/s. After the very last stage the ring holds old data; what is fetched is not used. */
-            for (int steps = tile.steps; steps > 0; steps--) {
-                const unsigned done = ring.stage;
-                ring.next();
-                if (steps > 1 || more)
-                    ring.wait_full();
-                const unsigned next_a = a0 + ring.stage * stages::BYTES, next_b = b0 + ring.stage * stages::BYTES;
-                ffma.take();
-#pragma unroll
-                for (int k = 0; k < KS; k++) {
-                    if (k + 1 < KS)
-                        ffma.fetch((k + 1) & 1, a, b, k + 1);
-                    else
-                        ffma.fetch(0, next_a, next_b, 0);
-                    ffma.multiply(k & 1);
-                }
-                ffma.keep();
-                ring.arrive_empty(done);
-                a = next_a, b = next_b;
-            }
-            ffma.take();
-            store(p, tile, m, n, slice, const_cast<char *>(shared) + stages::RING_BYTES);
-        }
-    }
-
-    __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
-    {
-        asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
-        const gg_out<float, TILE_M, TILE_N> out(p, tile);
-        float *partial = reinterpret_cast<float *>(shared);
-        ffma.for_each([&](int i, int j, const float(&v)[4]) {
-            if constexpr (SLICES == 1)
-                out.put_vector(tile.m0 + m + i, tile.n0 + n + j, v);
-            else
-                *reinterpret_cast<float4 *>(partial + (slice * TILE_N + n + j) * TILE_M + m + i) = make_float4(v[0], v[1], v[2], v[3]);
-        });
-        if constexpr (SLICES > 1) {
-            gg_consumer_barrier();
-            for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += GG_CONSUMERS * 4) {
-                float v[4] = {};
-#pragma unroll
-                for (int s = 0; s < SLICES; s++) {
-                    const float4 part = *reinterpret_cast<const float4 *>(partial + s * (TILE_M * TILE_N) + at);
-                    v[0] += part.x, v[1] += part.y, v[2] += part.z, v[3] += part.w;
-                }
-                out.put_vector(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
-            }
-            gg_consumer_barrier();
-        }
-    }
-};
-
-using s128x128 = sgemm<128, 128, 16, 5, 2, 4, 8>;
-using s128x64 = sgemm<128, 64, 32, 4, 2, 2, 8>;
-using s64x64 = sgemm<64, 64, 64, 4, 1, 2, 8>;
-using s64x64x48 = sgemm<64, 64, 48, 3, 1, 2, 8>; /* the 163 KB of sm_80 */
-using s32x64 = sgemm<32, 64, 64, 4, 1, 1, 4>;
+using s128x128 = sgemm<gg_ffma, 128, 128, 16, 5, 2, 4, 8>;
+using s128x64 = sgemm<gg_ffma, 128, 64, 32, 4, 2, 2, 8>;
+using s64x64 = sgemm<gg_ffma, 64, 64, 64, 4, 1, 2, 8>;
+using s64x64x48 = sgemm<gg_ffma, 64, 64, 48, 3, 1, 2, 8>; /* the 163 KB of sm_80 */
 static_assert(s128x128::SHARED == gg_shared_sgemm_128x128 && s128x64::SHARED == gg_shared_sgemm_128x64, "kernels.def");
 static_assert(s64x64::SHARED == gg_shared_sgemm_64x64 && s64x64x48::SHARED == gg_shared_sgemm_64x64x48, "kernels.def");
-static_assert(s32x64::SHARED == gg_shared_sgemm_32x64, "kernels.def");
 
 extern "C" {
 __global__ void __launch_bounds__(384, 1) sgemm_128x128(const __grid_constant__ gg_args p) { gg_run<s128x128>(p); }
 __global__ void __launch_bounds__(384, 1) sgemm_128x64(const __grid_constant__ gg_args p) { gg_run<s128x64>(p); }
 __global__ void __launch_bounds__(384, 1) sgemm_64x64(const __grid_constant__ gg_args p) { gg_run<s64x64>(p); }
 __global__ void __launch_bounds__(384, 1) sgemm_64x64x48(const __grid_constant__ gg_args p) { gg_run<s64x64x48>(p); }
-__global__ void __launch_bounds__(384, 1) sgemm_32x64(const __grid_constant__ gg_args p) { gg_run<s32x64>(p); }
 }

@@ -1,53 +1,180 @@
-/* sgemm_tma — strict FP32 (FFMA only) for sm_90, for large C: tile 128×256, k step 16, 256 threads of 8×16 sums, 1 block an SM, persistent.
+/* sgemm_tma — strict FP32 (FFMA only) for sm_90, operands by TMA, k step 32, 256 threads, all of which compute:
  *
- * All 8 warps compute. The warp that is last to leave a stage starts the two TMA copies that fill it again, 8 stages ahead: nobody ever
- * waits for a stage to become free, and no warp has the copies for its duty (a scheduler runs one of its warps for thousands of clocks
- * before the other; when the starved one was the copying one, all waited: 44 instead of 51 TF/s). A separate producer warp is no answer
- * either: registers are given out for 12 warps then, and 168 are too few (ffma.cuh).
- * TMA cannot transpose and wants 16-byte rows: launch.c has gg_pack lay out other operands first, 1 to 3 % of the time from n = 2048.
+ *   sgemm_tma_128x256   16×8 sums a thread, 1 block an SM, 4 stages, turns of 8 k: large C
+ *   sgemm_tma_128x128   8×8 sums a thread, 2 blocks an SM, 3 stages, turns of 32 k: C of too few tiles for the other
  *
- * Registers ≤ 255, shared memory 8 stages of 24 KB, the main loop is 2190 instructions. Limits: 128 <= k, and m, n, k < 2^31.
- * Issue slots allow 94 % of the FP32 peak, register banks as ptxas allots them 87 %; it reaches 76–79 % (50.3–52.6 TF/s at n = 4096–8192
- * on an H200), the rest is instruction cache misses at the loop's end, waiting for stages and the last tiles. */
+ * The warp that is last to leave a stage starts the two TMA copies that fill it again, all stages ahead. Warps are never at one place: while one
+ * waits or stores C, the others (of the SM's other block too, if there are two) fill its issue slots.
+ *
+ * Operands. What TMA cannot read (rows that are not multiples of 16 bytes) gg_pack lays out first. One whose k is contiguous gg_pack turns over for
+ * sgemm_tma_128x256: little beside the product of a large C. For sgemm_tma_128x128 it arrives [row][32 k], with TMA's 128-byte swizzle, and is
+ * transposed where it lies, once a stage: 4 LDS and 4 STS a thread for 2048 FFMA.
+ *
+ * Pieces of k. Large C: persistent blocks take whole tiles in turn, then share the last ones ("stream-K", Osama et al. 2023) in equal runs of k
+ * steps: a block first does what another waits for, then its whole tiles, then the tile whose earlier parts others have done; it waits for those and
+ * adds them in order. It waits only for blocks of lower number, which run by then. Small C: a cluster of up to 8 blocks a tile, each with its share
+ * of k; they add up through distributed shared memory. Either way the sum depends on the grid alone, never on timing.
+ *
+ * Registers ≤ 222 and ≤ 128, shared memory 193 KB and 97 KB a block. Issue slots allow 95.5 % and 94 % of the FP32 peak (66.9 TF/s on an H200); NT
+ * reached 84 % (16384), 82 % (4096), 77 % (2048) with 128×256 and 78 % (4096), 67 % (1536), 40 % (768) with 128×128.
+ * Limits: m, n, k < 2^31 − 256; without shared tiles or with clusters any k, else 96 <= k (128 with 128x256). */
 #include "ffma.cuh"
 #include "pipeline.cuh"
 
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M> struct sgemm_tma {
+/* All threads of the cluster. The first kind orders memory, the second does not. */
+__device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
+enum { WHOLE, PUBLISH, COLLECT };
+/* SHORTEST: k steps of a piece, at least: the kernel looks one piece ahead when it fills its stages. */
+template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct tma_work {
+    int tile, first, count, fate;
+    static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
+    static __device__ int whole_tiles(const gg_args &p)
+    {
+        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
+    }
+    static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
+    static __device__ int run_start(const gg_args &p, int block)
+    {
+        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, gridDim.x), in_tile = unsigned(at) % unsigned(length);
+        return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
+    }
+    __device__ bool find(const gg_args &p, int index)
+    {
+        const int length = steps(p);
+        if (p.splits > 1) {
+            const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
+            const int group = part / unsigned(p.splits);
+            tile = blockIdx.x / parts;
+            first = share(length, part, parts);
+            count = share(length, part + 1, parts) - first;
+            fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+            return index == 0;
+        }
+        const int whole = whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
+        int at = 0, end = 0;
+        if (p.shared_tiles > 0) {
+            at = run_start(p, blockIdx.x);
+            end = run_start(p, blockIdx.x + 1);
+            const int begin = end / length * length, from = max(at, begin);
+            if (from < end) {
+                if (index == 0) {
+                    tile = whole + end / length, first = from - begin, count = end - from, fate = PUBLISH;
+                    return true;
+                }
+                index--;
+                end = from;
+            }
+        }
+        if (index < mine) {
+            tile = blockIdx.x + index * blocks, first = 0, count = length, fate = WHOLE;
+            return true;
+        }
+        end -= (index - mine) * length;
+        if (end <= at)
+            return false;
+        const int begin = end - length;
+        tile = whole + begin / length, first = max(at - begin, 0), count = length - first, fate = first > 0 ? COLLECT : WHOLE;
+        return true;
+    }
+};
+
+/* CHUNK: k of a turn of the innermost loop, whose code should fit the instruction cache. EITHER: k-major operands are transposed here. */
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M, int CHUNK, bool EITHER> struct sgemm_tma {
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
-    static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4;
-    static constexpr int SHARED = STAGES * (BYTES + 20);
-    static_assert(STAGES <= GG_SHORTEST_PART, "copies run into the next tile, not further");
-    static_assert(TM % 4 == 0 && TN % 4 == 0 && TILE_K % 2 == 0 && A_BYTES % 128 == 0, "pieces of 16 bytes, TMA of 128");
+    static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
+    static constexpr int SHARED = 1024 + STAGES * (BYTES + 20);
+    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
+    using work = tma_work<TILE_M, TILE_N, TILE_K, STAGES>;
 
-    /* Starts the copies of step `step` of a tile into the ring's current stage. */
-    static __device__ void fill(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, const gg_tile &tile, int step)
+    struct piece {
+        int m0, n0, k0, steps, tile, fate;
+    };
+    static __device__ bool next_piece(const gg_args &p, int index, piece &t)
+    {
+        work w;
+        if (!w.find(p, index))
+            return false;
+        constexpr int GROUP = 8;
+        const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N - 1) / TILE_N;
+        const int band = w.tile / (GROUP * tiles_n), in_band = w.tile - band * (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
+        const int column = in_band / rows;
+        t.m0 = (band * GROUP + in_band - column * rows) * TILE_M;
+        t.n0 = column * TILE_N;
+        t.k0 = w.first * TILE_K;
+        t.steps = w.count;
+        t.tile = w.tile;
+        t.fate = w.fate;
+        return true;
+    }
+
+    static __device__ void fill(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, const piece &t, int step)
     {
         const unsigned to = shared + stage * BYTES;
-        const int k = int(tile.k0) + step * TILE_K;
+        const int k = t.k0 + step * TILE_K;
         ring.expect_full(stage, BYTES);
-        ring.copy_box(stage, to, &p.map_a, int(tile.m0), k);
-        ring.copy_box(stage, to + A_BYTES, &p.map_b, int(tile.n0), k);
+        const bool a_k = EITHER && p.a_kmajor, b_k = EITHER && p.b_kmajor;
+        ring.copy_box(stage, to, &p.map_a, a_k ? k : t.m0, a_k ? t.m0 : k);
+        ring.copy_box(stage, to + A_BYTES, &p.map_b, b_k ? k : t.n0, b_k ? t.n0 : k);
+    }
+
+    /* [row][32 k], swizzled, becomes [k][row]: 4×4 elements at a time. */
+    static __device__ void transpose(unsigned panel)
+    {
+        static_assert(TILE_K == 32 && TILE_M == 128 && TILE_N == 128 && THREADS == 256, "one 4×4 block a thread");
+        int t = threadIdx.x;
+        asm("" : "+r"(t));
+        const int g = t % 8 + t / 64 * 8, q = (t % 8 + t / 8) % 8; /* 32 groups of 4 rows, 8 of 4 k */
+        float v[4][4];
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(v[e][0]), "=f"(v[e][1]), "=f"(v[e][2]), "=f"(v[e][3])
+                         : "r"(panel + (g * 4 + e) * 128 + ((q ^ (g * 4 + e) % 8) * 16))
+                         : "memory");
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" ::"f"(v[0][e]), "f"(v[1][e]), "f"(v[2][e]), "f"(v[3][e]),
+                         "r"(panel + (q * 4 + e) * 512 + g * 16)
+                         : "memory");
+    }
+
+    /* The ring's current stage is there, [k][m] and [k][n]. */
+    static __device__ void stage_ready(const gg_args &p, const gg_ring<STAGES> &ring, unsigned shared)
+    {
+        ring.wait_full();
+        if constexpr (EITHER) {
+            if (p.a_kmajor)
+                transpose(shared + ring.stage * BYTES);
+            if (p.b_kmajor)
+                transpose(shared + ring.stage * BYTES + A_BYTES);
+            if (p.a_kmajor || p.b_kmajor) {
+                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                __syncthreads();
+            }
+        }
     }
 
     static __device__ void run(const gg_args &p)
     {
         if (gg_gated(p))
             return;
-        extern __shared__ __align__(128) char shared_memory[];
+        extern __shared__ __align__(1024) char memory[];
+        char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* as the swizzle wants it */
         gg_ring<STAGES> ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * BYTES));
         unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);
-        const unsigned readers = gg_shared(counts);
-        gg_work<TILE_M, TILE_N, TILE_K> work(p);
-        const unsigned shared = gg_shared(shared_memory);
-        if (!work.more())
+        const unsigned readers = gg_shared(counts), shared = gg_shared(shared_memory);
+        piece next;
+        if (!next_piece(p, 0, next))
             return;
-        gg_tile next = work.next(p);
         if (threadIdx.x == 0) {
             ring.init(1, THREADS / 32);
             for (int s = 0; s < STAGES; s++) {
                 counts[s] = 0;
-                fill(p, ring, s, shared, next, s);
+                if (s < next.steps)
+                    fill(p, ring, s, shared, next, s);
             }
         }
         __syncthreads();
@@ -56,57 +183,175 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
         const int m = warp % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(lane) * 4;
         const int n = warp / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(lane) * 4;
         const unsigned a0 = shared + m * 4, b0 = shared + A_BYTES + n * 4;
-        gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N, false> ffma;
+        ffma_type ffma;
 
         unsigned a = a0, b = b0;
-        ring.wait_full();
+        stage_ready(p, ring, shared);
         ffma.fetch(0, a, b, 0);
+        int index = 0;
         for (bool more = true; more;) {
-            const gg_tile tile = next;
-            const int steps = tile.steps;
-            more = work.more();
-            if (more)
-                next = work.next(p);
+            const piece now = next;
+            more = next_piece(p, ++index, next);
             ffma.clear();
-
-            /* One stage a turn, as in sgemm.cu: all waiting is at the top, the rest is one straight run of FFMA. */
-            for (int step = 0; step < steps; step++) {
+            for (int step = 0; step < now.steps; step++) {
                 const int done = ring.stage;
                 ring.next();
-                if (step + 1 < steps || more)
-                    ring.wait_full();
+                if (step + 1 < now.steps || more)
+                    stage_ready(p, ring, shared);
                 unsigned others = 0;
                 const unsigned next_a = a0 + ring.stage * BYTES, next_b = b0 + ring.stage * BYTES;
-#pragma unroll
-                for (int k = 0; k < TILE_K; k++) {
-                    if (k + 1 < TILE_K)
-                        ffma.fetch((k + 1) & 1, a, b, k + 1);
-                    else
-                        ffma.fetch(0, next_a, next_b, 0);
-                    if (k + 1 == TILE_K)
-                        others = count_reader(readers + 4 * done, lane);
-                    ffma.multiply(k & 1);
+#pragma unroll 1
+                for (int chunk = TILE_K / CHUNK; chunk > 0; chunk--) {
+                    const unsigned then_a = chunk > 1 ? a + CHUNK * TILE_M * 4 : next_a, then_b = chunk > 1 ? b + CHUNK * TILE_N * 4 : next_b;
+#pragma unroll /* not turn(): that moves ptxas to another numbering, 1 % slower */
+                    for (int k = 0; k < CHUNK - 1; k++)
+                        ffma.multiply(k & 1, a, b, k + 1);
+                    ffma.multiply(1, then_a, then_b, 0);
+                    a = then_a, b = then_b;
                 }
-                a = next_a, b = next_b;
+                others = count_reader(readers + 4 * done, lane);
                 if (__builtin_expect(others == THREADS / 32 - 1, 0)) {
                     const int ahead = step + STAGES;
-                    if (ahead < steps)
-                        fill(p, ring, done, shared, tile, ahead);
+                    if (ahead < now.steps)
+                        fill(p, ring, done, shared, now, ahead);
                     else if (more)
-                        fill(p, ring, done, shared, next, ahead - steps);
+                        fill(p, ring, done, shared, next, ahead - now.steps);
                 }
-                __syncwarp(); /* or lane 0 goes through the next turn alone */
+                __syncwarp();
             }
-
-            int mm = m, nn = n;
-            asm("" : "+r"(mm), "+r"(nn)); /* opaque: keeps what depends on them out of registers of the main loop */
-            const gg_out<float, TILE_M, TILE_N> out(p, tile);
-            ffma.for_each([&](int i, int j, const float(&v)[4]) { out.put_vector(tile.m0 + mm + i, tile.n0 + nn + j, v); });
+            int thread = threadIdx.x;
+            asm("" : "+r"(thread));
+            if (p.splits > 1)
+                return finish_share(p, now, shared, thread, ffma);
+            finish(p, now, thread, ffma);
         }
     }
 
-    /* Counts this warp out of a stage; in lane 0, how many were out before. Its own reads of the stage were issued before this and shared
-     * memory serves a warp in order, so no fence. */
+    static __device__ int at_m(int thread) { return thread / 32 % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(thread % 32) * 4; }
+    static __device__ int at_n(int thread) { return thread / 32 / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(thread % 32) * 4; }
+    static __device__ gg_tile whole(const piece &t)
+    {
+        gg_tile tile;
+        tile.m0 = tile.own_m = t.m0, tile.n0 = tile.own_n = t.n0, tile.slot = -1;
+        return tile;
+    }
+    static __device__ unsigned *flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
+    static __device__ float4 *part(const gg_args &p, int unit, int thread, int s)
+    {
+        return static_cast<float4 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 4) + s * THREADS + thread;
+    }
+    static __device__ bool set(const unsigned *flag)
+    {
+        unsigned value;
+        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+        return value;
+    }
+
+    static __device__ void finish(const gg_args &p, const piece &t, int thread, ffma_type &ffma)
+    {
+        const int unit = blockIdx.x;
+        if (t.fate == PUBLISH) {
+            int s = 0;
+            ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { __stcg(part(p, unit, thread, s++), make_float4(v[0], v[1], v[2], v[3])); });
+            announce(p, thread);
+            return;
+        }
+        if (t.fate == COLLECT) {
+            const int start = (t.tile - work::whole_tiles(p)) * work::steps(p);
+            int first = unit - 1;
+            while (work::run_start(p, first) > start)
+                first--;
+            await(p, first, unit, 0, thread);
+            for (int from = first; from < unit; from++) {
+                int s = 0;
+                ffma.add_each([&] { return __ldcg(part(p, from, thread, s++)); });
+            }
+            reset(p, first, unit, 0, thread);
+        }
+        const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
+        const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
+        ffma.for_each(1, [&](int i, int j, const float(&v)[4]) { out.put_vector(m + i, n + j, v); });
+    }
+
+    /* In a cluster every block adds up its share of the slots; then, if a tile has several clusters, the last one what the others have. */
+    static __device__ void finish_share(const gg_args &p, const piece &t, unsigned shared, int thread, ffma_type &ffma)
+    {
+        const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits),
+                  first = t.fate == COLLECT ? unit + 1 - p.groups : unit;
+        __syncthreads(); /* the ring is free: all of its stages are read */
+        int s = 0;
+        ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) {
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared + (s++ * THREADS + thread) * 16), "f"(v[0]), "f"(v[1]), "f"(v[2]),
+                         "f"(v[3])
+                         : "memory");
+        });
+        cluster_sync();
+        if (t.fate == COLLECT)
+            await(p, first, unit, rank, thread);
+        const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
+        const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
+        const int begin = SLOTS * rank / p.splits, end = SLOTS * (rank + 1) / p.splits;
+#pragma unroll 1
+        for (int slot = begin; slot < end; slot++) {
+            float4 v[8];
+#pragma unroll
+            for (int r = 0; r < 8; r++)
+                if (r < p.splits)
+                    asm volatile("{ .reg .b32 at; mapa.shared::cluster.u32 at, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at]; }"
+                                 : "=f"(v[r].x), "=f"(v[r].y), "=f"(v[r].z), "=f"(v[r].w)
+                                 : "r"(shared + (slot * THREADS + thread) * 16), "r"(r)
+                                 : "memory");
+            float sum[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
+#pragma unroll
+            for (int r = 1; r < 8; r++)
+                if (r < p.splits)
+                    sum[0] += v[r].x, sum[1] += v[r].y, sum[2] += v[r].z, sum[3] += v[r].w;
+            if (t.fate == PUBLISH) {
+                __stcg(part(p, unit, thread, slot), make_float4(sum[0], sum[1], sum[2], sum[3]));
+                continue;
+            }
+#pragma unroll 8
+            for (int from = first; from < unit; from++) {
+                const float4 w = __ldcg(part(p, from, thread, slot));
+                sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w;
+            }
+            const int i = slot % (TM / 4) * 4, j = slot / (TM / 4);
+            out.put_vector(m + i * LANES_M, n + j / 4 * (4 * LANES_N) + j % 4, sum);
+        }
+        if (t.fate == PUBLISH)
+            announce(p, thread);
+        else if (t.fate == COLLECT)
+            reset(p, first, unit, rank, thread);
+        cluster_leave(); /* others may still be reading this block's shared memory */
+    }
+
+    /* Waits for the parts of units first … unit - 1. */
+    static __device__ void await(const gg_args &p, int first, int unit, int rank, int thread)
+    {
+        for (int from = first + thread; from < unit; from += THREADS)
+            while (!set(flag(p, from * p.splits + rank))) {
+            }
+        __threadfence();
+        __syncthreads();
+    }
+
+    /* This block's part is written. */
+    static __device__ void announce(const gg_args &p, int thread)
+    {
+        __threadfence();
+        __syncthreads();
+        if (thread == 0)
+            asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(flag(p, blockIdx.x)) : "memory");
+    }
+
+    /* They are read: for the next launch. */
+    static __device__ void reset(const gg_args &p, int first, int unit, int rank, int thread)
+    {
+        __syncthreads();
+        for (int from = first + thread; from < unit; from += THREADS)
+            *flag(p, from * p.splits + rank) = 0;
+    }
+
     static __device__ unsigned count_reader(unsigned readers, int lane)
     {
         unsigned before;
@@ -117,11 +362,12 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
         return before;
     }
 };
-
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-using tma128x256 = sgemm_tma<128, 256, 16, 8, 4, 2, 4>;
-static_assert(tma128x256::SHARED <= gg_shared_sgemm_tma_128x256, "kernels.def");
+using tma128x256 = sgemm_tma<128, 256, 32, 4, 4, 2, 4, 8, false>;
+using tma128x128 = sgemm_tma<128, 128, 32, 3, 2, 4, 8, 32, true>;
+static_assert(tma128x256::SHARED <= gg_shared_sgemm_tma_128x256 && tma128x128::SHARED <= gg_shared_sgemm_tma_128x128, "kernels.def");
 extern "C" {
 __global__ void __launch_bounds__(256, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p) { tma128x256::run(p); }
+__global__ void __launch_bounds__(256, 2) sgemm_tma_128x128(const __grid_constant__ gg_args p) { tma128x128::run(p); }
 }
 #endif

@@ -10,8 +10,8 @@ enum gg_role {
     GG_PLAIN,       /* alpha op(A) op(B) + beta C, any grid */
     GG_TILED,       /* the same, one block a tile */
     GG_PERSISTENT,  /* the same, as many blocks as the GPU holds, each taking tiles in turn */
-    GG_TMA,         /* persistent, and takes operands only through tensor maps: others are packed first */
-    GG_TMA_EITHER,  /* persistent or in clusters, takes aligned operands of either layout through tensor maps; adds the parts of tiles itself */
+    GG_TMA,         /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
+    GG_TMA_EITHER,  /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
     GG_SKINNY,      /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
     GG_TENSOR,      /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
     GG_TENSOR_PAIR, /* likewise with two blocks a tile, for small C */
@@ -38,10 +38,10 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole
+    int splits; /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA…: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole
                  */
-    double seconds; /* predicted time on the device, launch included */
-    int cluster, groups; /* GG_TMA_EITHER with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
+    double seconds;      /* predicted time on the device, launch included */
+    int cluster, groups; /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
 };
 
 /* Scratch for packed operands a call may ask for, at most; a longer k is done in several passes. Shared tiles add less than 128 MiB. */
@@ -72,11 +72,13 @@ static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
 /* Blocks of a cluster, at most: what every GPU with clusters grants. */
 enum { GG_LARGEST_CLUSTER = 8 };
 
-/* A row of role GG_TMA cannot read this operand where it is: k is contiguous, or rows are not multiples of 16 bytes. */
-static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld, bool kmajor)
+/* A row of role GG_TMA… cannot read this operand where it is, nor others by 16 bytes: its rows are not multiples of 16 bytes. */
+static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 {
-    return kmajor || (uintptr_t)base % 16 != 0 || (uint64_t)ld * gg_size(type) % 16 != 0;
+    return (uintptr_t)base % 16 != 0 || (uint64_t)ld * gg_size(type) % 16 != 0;
 }
+
+static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role == GG_TMA_EITHER || row->role == GG_TMA; }
 
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
  * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses

@@ -51,7 +51,7 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
                         struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
-    args->move_back = row->role != GG_TMA;
+    args->move_back = 1;
     args->shared_tiles = gg_shared_tiles(tiles, blocks);
     if (args->shared_tiles == 0)
         return start(dev, row, (double)tiles, stream, args);
@@ -90,80 +90,91 @@ static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, con
     return start(dev, helper(type, GG_PACK), (double)gg_ceil_div(m, 32) * (double)gg_ceil_div(k, 32), stream, &args);
 }
 
-/* How many k of a GG_TMA row's operands to pack at a time, the bytes one k of them takes, and where they go: behind the parts of tiles. */
+/* How many k of a GG_TMA… row's unaligned operands to pack at a time, and the bytes one k of them takes. */
 struct packing {
     int64_t pass, a_bytes, b_bytes;
-    void *memory;
 };
 
-/* The bytes of all it needs, 0 for none. False: k is too short to be done in passes. */
-static bool plan_packing(const struct gg_choice *choice, const struct gg_gemm *p, struct packing *plan, size_t *need)
+static bool must_pack(const struct gg_kernel *row, const void *base, int64_t ld, bool kmajor)
 {
-    const struct gg_kernel *row = choice->kernel;
-    const size_t parts = part_bytes(row, p, choice->splits);
+    return gg_must_pack(row->type, base, ld) || (kmajor && row->role == GG_TMA);
+}
+
+/* False: not even a short pass fits. */
+static bool plan_packing(const struct gg_kernel *row, const struct gg_gemm *p, struct packing *plan)
+{
     const int64_t size = (int64_t)gg_size(p->type);
     *plan = (struct packing){.pass = p->k};
-    if (gg_must_pack(p->type, p->a, p->lda, p->a_kmajor))
+    if (must_pack(row, p->a, p->lda, p->a_kmajor))
         plan->a_bytes = gg_ceil_div(p->m, 64) * 64 * size;
-    if (gg_must_pack(p->type, p->b, p->ldb, p->b_kmajor))
+    if (must_pack(row, p->b, p->ldb, p->b_kmajor))
         plan->b_bytes = gg_ceil_div(p->n, 64) * 64 * size;
-    const int64_t bytes = plan->a_bytes + plan->b_bytes;
-    *need = 0;
-    if (bytes + (int64_t)parts == 0)
+    if (plan->a_bytes + plan->b_bytes == 0)
         return true;
-    const int64_t most = bytes == 0 ? p->k : GG_PACK_MIB * INT64_C(1048576) / bytes / row->tile_k * row->tile_k;
+    const int64_t most = GG_PACK_MIB * INT64_C(1048576) / (plan->a_bytes + plan->b_bytes) / row->tile_k * row->tile_k;
     if (most < GG_SHORTEST_RUN * row->tile_k)
         return false;
     plan->pass = gg_ceil_div(gg_ceil_div(p->k, gg_ceil_div(p->k, most)), row->tile_k) * row->tile_k;
-    *need = parts + (size_t)(plan->pass * bytes);
     return true;
 }
 
-/* One product a pass over k; from the second on, C is added to. */
-static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct packing *plan,
-                       struct gg_args *args)
+/* Boxes of a tile's step: 128 bytes of k by its rows, swizzled, where k is contiguous. Else FP32 wants [k][row], FP64 128 bytes of rows by its k. */
+static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, const void *base, int64_t x, int64_t k, int64_t ld, bool kmajor,
+                     int tile)
 {
-    const struct gg_kernel *row = choice->kernel;
-    const int64_t size = (int64_t)gg_size(p->type);
-    args->workspace = plan->memory;
-    char *const packed_a = (char *)plan->memory + part_bytes(row, p, choice->splits), *const packed_b = packed_a + plan->pass * plan->a_bytes;
-    for (int64_t k0 = 0; k0 < p->k; k0 += plan->pass) {
-        args->k = p->k - k0 < plan->pass ? p->k - k0 : plan->pass;
-        args->a = (const char *)p->a + k0 * (p->a_kmajor ? 1 : p->lda) * size;
-        args->b = (const char *)p->b + k0 * (p->b_kmajor ? 1 : p->ldb) * size;
-        args->lda = p->lda, args->a_kmajor = p->a_kmajor;
-        args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
-        args->beta = k0 ? 1 : p->beta;
-        if ((plan->a_bytes && !pack(dev, p->type, stream, args, packed_a, p->m, args->k, &args->a, &args->lda, &args->a_kmajor)) ||
-            (plan->b_bytes && !pack(dev, p->type, stream, args, packed_b, p->n, args->k, &args->b, &args->ldb, &args->b_kmajor)) ||
-            !gg_gpu_tensor_map(&args->map_a, p->type, args->a, p->m, args->k, args->lda, row->tile_m, row->tile_k, 0) ||
-            !gg_gpu_tensor_map(&args->map_b, p->type, args->b, p->n, args->k, args->ldb, row->tile_n, row->tile_k, 0) ||
-            !start_tiles(dev, row, p, choice->splits, stream, args))
-            return false;
-    }
-    return true;
+    const int line = 128 / (int)gg_size(row->type);
+    if (kmajor)
+        return gg_gpu_tensor_map(map, row->type, base, k, x, ld, line, tile, 128);
+    return row->type == GG_S ? gg_gpu_tensor_map(map, row->type, base, x, k, ld, tile, row->tile_k, 0)
+                             : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128);
 }
 
-/* One launch: parts of tiles, if there are any, go through the workspace, and through shared memory within a cluster. */
-static bool launch_either(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
+/* A launch a pass over k; from the second on, C is added to. Parts of tiles, if there are any, go through the workspace, and through shared memory
+ * within a cluster. False, nothing enqueued and *none: there is no memory to pack in. */
+static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
+                       struct gg_args *args, bool *none)
 {
     const struct gg_kernel *row = choice->kernel;
     const int64_t tiles = gg_tiles(row, p), tile_bytes = (int64_t)row->tile_m * row->tile_n * (int64_t)gg_size(p->type);
-    const bool cut = choice->cluster > 1;
-    int64_t units = cut ? tiles * choice->groups : choice->splits;
-    args->splits = cut ? choice->cluster : 1;
-    args->groups = cut ? choice->groups : 1;
-    args->shared_tiles = cut ? 0 : gg_shared_tiles(tiles, choice->splits);
-    if (args->shared_tiles > 0 || args->groups > 1) {
-        args->workspace = gg_gpu_workspace(dev, stream, (size_t)(units * tile_bytes));
-        if (!args->workspace)
-            args->shared_tiles = 0, args->groups = 1;
+    struct packing plan;
+    *none = !plan_packing(row, p, &plan);
+    if (*none)
+        return false;
+    /* How k is cut is planned for all of it, and there are no flags before a gate's scratch. */
+    const bool whole = plan.pass < p->k || source->gate;
+    args->splits = whole || choice->cluster < 1 ? 1 : choice->cluster;
+    args->groups = args->splits == 1 ? 1 : choice->groups;
+    args->shared_tiles = whole || args->splits > 1 ? 0 : gg_shared_tiles(tiles, choice->splits);
+    const int64_t parts = args->groups > 1 ? tiles * args->groups : args->shared_tiles > 0 ? choice->splits : 0;
+    const size_t part_bytes = (size_t)(parts * tile_bytes), pack_bytes = (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes));
+    char *memory = part_bytes + pack_bytes > 0 ? scratch(dev, stream, source, part_bytes + pack_bytes) : NULL;
+    *none = pack_bytes > 0 && !memory;
+    if (*none)
+        return false;
+    if (part_bytes > 0 && !memory)
+        args->shared_tiles = 0, args->groups = 1;
+    args->workspace = memory;
+    char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
+    int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
+    if (args->splits == 1 && (p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k)) /* sgemm_tma.cu looks one tile ahead only */
+        blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm);
+    if (blocks > INT32_MAX)
+        return false;
+    for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
+        args->k = gg_min(plan.pass, p->k - k0);
+        args->a = (const char *)p->a + k0 * (p->a_kmajor ? 1 : p->lda) * (int64_t)gg_size(p->type);
+        args->b = (const char *)p->b + k0 * (p->b_kmajor ? 1 : p->ldb) * (int64_t)gg_size(p->type);
+        args->lda = p->lda, args->a_kmajor = p->a_kmajor;
+        args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
+        args->beta = k0 ? 1 : p->beta;
+        if ((plan.a_bytes && !pack(dev, p->type, stream, args, packed_a, p->m, args->k, &args->a, &args->lda, &args->a_kmajor)) ||
+            (plan.b_bytes && !pack(dev, p->type, stream, args, packed_b, p->n, args->k, &args->b, &args->ldb, &args->b_kmajor)) ||
+            !tile_map(&args->map_a, row, args->a, p->m, args->k, args->lda, args->a_kmajor, row->tile_m) ||
+            !tile_map(&args->map_b, row, args->b, p->n, args->k, args->ldb, args->b_kmajor, row->tile_n) ||
+            !start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, args->splits > 1 ? (unsigned)args->splits : 0}, stream, args))
+            return false;
     }
-    units = cut ? tiles * args->groups : args->shared_tiles ? units : gg_min(tiles, (int64_t)dev->arch.sms * row->per_sm);
-    const int a_box = args->a_kmajor ? row->tile_m : row->tile_k, b_box = args->b_kmajor ? row->tile_n : row->tile_k;
-    return gg_gpu_tensor_map(&args->map_a, p->type, p->a, args->a_kmajor ? p->k : p->m, args->a_kmajor ? p->m : p->k, p->lda, 16, a_box, 128) &&
-           gg_gpu_tensor_map(&args->map_b, p->type, p->b, args->b_kmajor ? p->k : p->n, args->b_kmajor ? p->n : p->k, p->ldb, 16, b_box, 128) &&
-           start_grid(dev, row, (struct gg_dim){(unsigned)(units * args->splits), 1, 1, cut ? (unsigned)args->splits : 0}, stream, args);
+    return true;
 }
 
 static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
@@ -202,24 +213,21 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
                            .beta = p->beta,
                            .a_kmajor = p->a_kmajor,
                            .b_kmajor = p->b_kmajor,
-                           .a_vec = !gg_must_pack(p->type, p->a, p->lda, false),
-                           .b_vec = !gg_must_pack(p->type, p->b, p->ldb, false),
-                           .c_vec = !gg_must_pack(p->type, p->c, p->ldc, false),
+                           .a_vec = !gg_must_pack(p->type, p->a, p->lda),
+                           .b_vec = !gg_must_pack(p->type, p->b, p->ldb),
+                           .c_vec = !gg_must_pack(p->type, p->c, p->ldc),
                            .verdict = gate ? gate->verdict : NULL,
                            .gate_mask = gate ? gate->mask : 0,
                            .gate_value = gate ? gate->value : 0};
 
-    if (row->role == GG_TMA) {
-        struct packing plan;
-        size_t need;
-        if (plan_packing(choice, p, &plan, &need) && (need == 0 || (plan.memory = scratch(dev, stream, source, need))))
-            return launch_tma(dev, choice, p, stream, &plan, &args);
-        while (row->role == GG_TMA)
+    if (gg_is_tma(row)) {
+        bool none;
+        if (launch_tma(dev, choice, p, stream, source, &args, &none) || !none)
+            return !none;
+        while (gg_is_tma(row))
             row++;
         return start_tiles(dev, row, p, 1, stream, &args);
     }
-    if (row->role == GG_TMA_EITHER)
-        return launch_either(dev, choice, p, stream, &args);
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, &args);
     const size_t parts = part_bytes(row, p, choice->splits);
@@ -237,9 +245,8 @@ bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, cons
 size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p)
 {
     struct packing plan;
-    size_t need;
-    if (choice->kernel->role == GG_TMA)
-        return plan_packing(choice, p, &plan, &need) ? need : 0;
+    if (gg_is_tma(choice->kernel))
+        return plan_packing(choice->kernel, p, &plan) ? (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes)) : 0;
     if (choice->kernel->role == GG_SKINNY)
         return choice->splits > 1 ? (size_t)(choice->splits * p->m * p->n) * gg_size(p->type) : 0;
     return part_bytes(choice->kernel, p, choice->splits);

@@ -51,7 +51,7 @@ bool gg_gpu_stream_capturing(gg_stream stream)
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
     (void)p, (void)arch, (void)force;
-    return (struct gg_choice){NULL, 1, 0};
+    return (struct gg_choice){.splits = 1};
 }
 
 bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct gg_location where[3], gg_stream after,

@@ -33,9 +33,18 @@ static const double SHARING = 1.02;
 /* Parts of tiles are written and read once, mostly within L2. */
 static const double L2_OVER_MEMORY = 1.3;
 
-/* For GG_TMA_EITHER rows: the share of its rate that an SM reaches with one block where per_sm fit; clocks of adding up: parts of a tile among
- * blocks, each part beyond two, each among clusters, within a cluster, and there the bytes a clock. Fitted to the lists of issue 3 on an H200. */
-static const double ALONE_TMA = 0.75, PARTS = 10000, PART = 10000, GROUP = 1300, CLUSTER = 2500, CLUSTER_BYTES = 16;
+/* Of GG_TMA… rows, by type, fitted to the lists of issue 3 on an H200. */
+static const struct {
+    double alone;                       /* the share of its rate that an SM reaches with one block where per_sm fit */
+    double transpose;                   /* what transposing an operand adds to a GG_TMA_EITHER row's main loop */
+    double parts, part, group, cluster; /* clocks of adding up: parts of a tile, each beyond two, each among clusters, within a cluster */
+    int least;                          /* k steps of a tile that blocks share */
+    bool crowded;                       /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
+} TMA[] = {[GG_S] = {0.85, 0.05, 20000, 1900, 50, 8000, GG_SHORTEST_RUN, true},
+           [GG_D] = {0.75, 0, 10000, 10000, 1300, 2500, 2 * GG_SHORTEST_RUN, false}};
+
+/* Bytes a clock that an SM adds up within a cluster. */
+static const double CLUSTER_BYTES = 16;
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
@@ -70,10 +79,9 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
 #endif
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if (row->role == GG_TMA)
-        return p->k >= GG_SHORTEST_RUN * row->tile_k && (p->m | p->n | p->k) < INT64_C(1) << 31;
-    if (row->role == GG_TMA_EITHER)
-        return (p->m | p->n | p->k) < INT32_MAX - 256 && !gg_must_pack(p->type, p->a, p->lda, false) && !gg_must_pack(p->type, p->b, p->ldb, false);
+    if (gg_is_tma(row))
+        return (p->m | p->n | p->k) < INT32_MAX - 256 &&
+               (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
     return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
@@ -114,56 +122,58 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
         clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * tile_steps * step + rounds * row->start;
     }
-    if (row->role == GG_TMA) {
-        const bool pack_a = gg_must_pack(p->type, p->a, p->lda, p->a_kmajor), pack_b = gg_must_pack(p->type, p->b, p->ldb, p->b_kmajor);
-        after += (pack_a + pack_b) * SECOND_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
+    return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
+}
+
+/* A GG_TMA… row; how k is cut as in struct gg_choice. */
+static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const double tile = (double)row->tile_m * row->tile_n, step = 2 * tile * row->tile_k / row->rate; /* clocks of a k step on an SM to itself */
+    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
+    double clocks;
+    if (shared > 0) {
+        const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
+        clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
+        clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
+    } else {
+        const int64_t load = gg_ceil_div(tiles * cluster * groups, TMA[p->type].crowded && cluster > 2 ? arch->sms * 15 / 16 : arch->sms);
+        clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
+        clocks += (double)gg_ceil_div(load, row->per_sm) * row->start;
+        clocks += (cluster > 1 ? TMA[p->type].cluster + tile * size / CLUSTER_BYTES : 0);
+        clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
+    const bool either = row->role == GG_TMA_EITHER;
+    const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
+    const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
+    if (either)
+        clocks *= 1 + TMA[p->type].transpose * (p->a_kmajor + p->b_kmajor);
+    const double after = (pack_a + pack_b) * SECOND_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
 }
 
 /* Blocks that could share tiles: as many as run at one time, or as have work for a while. */
 static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    if (row->role != GG_PERSISTENT && row->role != GG_TMA && row->role != GG_TMA_EITHER)
+    if (row->role != GG_PERSISTENT && !gg_is_tma(row))
         return 1;
     const int full = arch->sms * row->per_sm;
     const double most = (double)gg_tiles(row, p) * (double)gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
     return most >= full ? full : most >= 1 ? (int)most : 1;
 }
 
-/* A GG_TMA_EITHER row; how k is cut as in struct gg_choice. */
-static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
-{
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double tile = (double)row->tile_m * row->tile_n, step = 2 * tile * row->tile_k / row->rate; /* clocks of a k step on an SM to itself */
-    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
-    double clocks, bytes = (m * k + k * n + 2 * m * n) * size;
-    if (shared > 0) {
-        const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
-        clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start + PARTS;
-        clocks += parts > 2 ? (parts - 2) * PART : 0;
-    } else {
-        const int64_t load = gg_ceil_div(tiles * cluster * groups, arch->sms);
-        clocks = at_least((double)load, row->per_sm > 1 ? 1 / ALONE_TMA : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
-        clocks += (double)gg_ceil_div(load, row->per_sm) * row->start;
-        clocks += (cluster > 1 ? CLUSTER + tile * size / CLUSTER_BYTES : 0) + (groups > 1 ? PARTS + groups * GROUP : 0);
-    }
-    return LAUNCH + at_least(clocks / (arch->clock_mhz * 1e6), bytes / arch->bandwidth);
-}
-
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
-    const int sharing = steps >= 2 * GG_SHORTEST_RUN ? sharers(row, p, arch) : 1;
+    const int sharing = steps >= TMA[p->type].least ? sharers(row, p, arch) : 1;
     struct gg_choice best = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1, .seconds = predict_tma(row, p, arch, 1, 1, 1)};
     const double shared = predict_tma(row, p, arch, sharing, 1, 1);
     if (shared < best.seconds)
         best.splits = sharing, best.seconds = shared;
-    if (row->per_sm == 1) /* large tiles: a cluster moves more than it saves */
+    if (row->per_sm == 1) /* large tiles: a cluster moves more than it saves, and few fit a GPU */
         return best;
-    /* More than three blocks a tile were faster only where each had an SM of its own. */
     for (int cluster = 2; cluster <= GG_LARGEST_CLUSTER && cluster <= steps; cluster++) {
-        const int64_t room = arch->sms * (cluster > 3 ? 1 : row->per_sm) / (tiles * cluster);
+        const int64_t room = arch->sms * (cluster > 3 && !TMA[p->type].crowded ? 1 : row->per_sm) / (tiles * cluster);
         if (cluster > 2 && room == 0)
             break;
         const int most = cluster == GG_LARGEST_CLUSTER ? (int)gg_min(room, steps / cluster) : 1;
@@ -183,7 +193,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (row->role == GG_TMA_EITHER) {
+        if (gg_is_tma(row)) {
             const struct gg_choice choice = best_tma(row, p, arch);
             if (!best.kernel || choice.seconds < best.seconds)
                 best = choice;
@@ -212,6 +222,8 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     if (row->role == GG_SKINNY)
         return ffma->splits;
     const double groups = row->role == GG_PERSISTENT ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
+    if (gg_is_tma(row) && ffma->cluster > 1)
+        return ffma->cluster * ffma->groups;
     const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
 }

@@ -23,9 +23,9 @@ static void check(const struct gg_choice *x, const struct gg_gemm *p, const stru
     CHECK(row->smem <= gpu->smem_per_block, "%s: shared memory", name);
     CHECK(x->seconds > 0 && x->seconds < 1e9, "%s: %g s", name, x->seconds);
     CHECK(x->splits >= 1, "%s: splits %d", name, x->splits);
-    if (row->role == GG_TMA_EITHER) {
+    if (gg_is_tma(row)) {
         CHECK(gpu->cc == 90, "%s on %d", name, gpu->cc);
-        CHECK(!gg_must_pack(p->type, p->a, p->lda, false) && !gg_must_pack(p->type, p->b, p->ldb, false), "%s: not aligned", name);
+        CHECK(p->type == GG_S || (!gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb)), "%s: not aligned", name);
         CHECK(x->splits <= room && x->splits <= GG_FLAGS, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
         CHECK(x->cluster <= 1 || x->splits == 1, "%s: both ways of cutting k", name);
         CHECK(x->cluster <= GG_LARGEST_CLUSTER && (x->cluster <= 1 || x->cluster * x->groups <= steps), "%s: %d x %d pieces of %lld steps", name,
