@@ -19,6 +19,7 @@
  *   dgemm_tma_32x64     4 warps of 32×16, 8 stages, 2 blocks an SM      1.03 at 512, 0.84 at 256 (8 µs, nearly all of it latency)
  *
  * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; from 2048 on the clock falls as the power limit asks. */
+#include "parts.cuh"
 #include "pipeline.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -52,11 +53,6 @@ __device__ inline int thread_index()
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
     return t;
 }
-
-/* All threads of the cluster. The first kind orders memory, the second does not. */
-__device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
-
-__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
 
 /* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which they are. k-major: [row][16 k], else boxes of 16 rows, [16 k][16 rows];
  * 128-byte lines either way, of which 16-byte piece c lies at c ^ (line % 8). PAIRS: 16 bytes at a time, else 8. */
@@ -98,34 +94,11 @@ template <bool KMAJOR, bool PAIRS> struct lines {
     }
 };
 
-enum {
-    WHOLE,
-    PUBLISH,
-    COLLECT
-}; /* what becomes of a piece's sums: all of a tile; a part for another block; the last part, to which others are added */
-
-/* A block's work, piece after piece; all in 32 bits, which TMA's coordinates are too. Whole tiles first, as long as all blocks are at about the same k
- * and find each other's operands in L2; of its run of shared tiles the end, which another block waits for, then the rest, the piece that waits for
- * others last. A block waits only for blocks before it. */
-template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
-    int tile, first, count, fate; /* k steps [first, first + count) of a tile */
-
-    static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
-
-    static __device__ int whole_tiles(const gg_args &p)
-    {
-        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
-    }
-
-    /* ⌊of · part / parts⌋ */
-    static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
-
-    /* As gg_run_start, in 32 bits. */
-    static __device__ int run_start(const gg_args &p, int block)
-    {
-        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, gridDim.x), in_tile = unsigned(at) % unsigned(length);
-        return in_tile < GG_SHORTEST_PART ? at - in_tile : length - in_tile < GG_SHORTEST_PART ? at - in_tile + length : at;
-    }
+/* Whole tiles first, as long as all blocks are at about the same k and find each other's operands in L2; of its run of shared tiles the end, which
+ * another block waits for, then the rest, the piece that waits for others last. */
+template <int TILE_M, int TILE_N, int TILE_K> struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART> {
+    using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART>;
+    using base::count, base::fate, base::first, base::tile;
 
     /* The first of the units (blocks, or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
@@ -135,7 +108,7 @@ template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
             return unit;
         if (p.splits > 1)
             return unit + 1 - p.groups;
-        while (run_start(p, unit) > (tile - whole_tiles(p)) * steps(p))
+        while (base::run_start(p, unit) > (tile - base::whole_tiles(p)) * base::steps(p))
             unit--;
         return unit;
     }
@@ -143,17 +116,11 @@ template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
     /* The block's piece number `index`; false: it has not so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        const int length = steps(p);
         if (p.splits > 1) {
-            const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
-            const int group = part / unsigned(p.splits);
-            tile = blockIdx.x / parts;
-            first = share(length, part, parts);
-            count = share(length, part + 1, parts) - first;
-            fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+            base::find_in_cluster(p);
             return index == 0;
         }
-        const int whole = whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
+        const int length = base::steps(p), whole = base::whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
         if (index < mine) {
             tile = blockIdx.x + index * blocks, first = 0, count = length, fate = WHOLE;
             return true;
@@ -161,8 +128,8 @@ template <int TILE_M, int TILE_N, int TILE_K> struct tma_work {
         if (p.shared_tiles == 0)
             return false;
         index -= mine;
-        const int at = run_start(p, blockIdx.x); /* the block's run of the shared tiles' k steps */
-        int end = run_start(p, blockIdx.x + 1);
+        const int at = base::run_start(p, blockIdx.x); /* the block's run of the shared tiles' k steps */
+        int end = base::run_start(p, blockIdx.x + 1);
         const int last = end / length * length, from = max(at, last); /* a tile whose end is another's */
         if (from < end) {
             if (index == 0) {
@@ -195,7 +162,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     using ring_type = gg_ring<STAGES>;
 
     static_assert(FM % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
-    using work = tma_work<TILE_M, TILE_N, TILE_K>;
+    using work = dgemm_piece<TILE_M, TILE_N, TILE_K>;
 
     double sum[FM][FN][4];
 
@@ -351,9 +318,6 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         }
     }
 
-    /* Flags lie before the slots. */
-    static __device__ unsigned *flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
-
     /* Part of a unit (a block, or a cluster): slot s of this thread. */
     static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
     {
@@ -411,7 +375,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         const int thread = thread_index(), unit = blockIdx.x, m = ordered(order, ORDER_M), n = ordered(order, ORDER_N),
                   fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
-            await(p, first, unit, 0, thread);
+            await_parts<CONSUMERS>(p, first, unit, 0, thread, consumer_barrier);
         for (int from = first; from < unit; from++)
 #pragma unroll
             for (int s = 0; s < SLOTS; s++) {
@@ -435,29 +399,13 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         announce(p, fate, first, unit, 0, thread);
     }
 
-    /* Waits for the parts of units first … unit - 1. */
-    static __device__ void await(const gg_args &p, int first, int unit, int rank, int thread)
-    {
-        for (int from = first + thread; from < unit; from += CONSUMERS)
-            while (!set(flag(p, from * p.splits + rank))) {
-            }
-        __threadfence();
-        consumer_barrier();
-    }
-
     /* A part is written, or others' are read. */
     static __device__ void announce(const gg_args &p, int fate, int first, int unit, int rank, int thread)
     {
-        if (fate == PUBLISH) {
-            __threadfence();
-            consumer_barrier();
-            if (thread == 0)
-                asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(flag(p, blockIdx.x)) : "memory");
-        } else if (fate == COLLECT) {
-            consumer_barrier();
-            for (int from = first + thread; from < unit; from += CONSUMERS)
-                *flag(p, from * p.splits + rank) = 0; /* for the next launch */
-        }
+        if (fate == PUBLISH)
+            announce_part(p, thread, consumer_barrier);
+        else if (fate == COLLECT)
+            forget_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
     }
 
     /* In a cluster every block adds up its share of the slots, in the order of k. */
@@ -467,7 +415,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         const unsigned order = shared + ORDERS;
         const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
-            await(p, first, unit, rank, thread);
+            await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
         consumer_barrier(); /* the ring is free: all of its stages are read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
@@ -525,13 +473,6 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 out.put(s / 2 / FN, s / 2 % FN, s % 2, v[b][0].x, v[b][0].y);
             }
         }
-    }
-
-    static __device__ bool set(const unsigned *flag)
-    {
-        unsigned value;
-        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-        return value;
     }
 
     static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared)

@@ -1,6 +1,6 @@
 /* sgemm_32x64.cu — the row of sgemm.cuh for the smallest C, and for C of few rows or columns, where the producers are what is slow: ptxas -O1,
  * which the other rows want for the sake of gg_ffma, costs it 1 to 10 % there (16×16384×16384 and the like, H200). So it is compiled at -O3, with
- * another arrangement of the same arithmetic: 71 of 512 FFMAs of a turn are in conflict over register banks.
+ * another arrangement of the same arithmetic: 69 of 512 FFMAs of a turn are in conflict over register banks.
  *
  * Registers ≤ 168. */
 #include "sgemm.cuh"

@@ -19,43 +19,26 @@
  * reached 84 % (16384), 82 % (4096), 77 % (2048) with 128×256 and 78 % (4096), 67 % (1536), 40 % (768) with 128×128.
  * Limits: m, n, k < 2^31 − 256; without shared tiles or with clusters any k, else 96 <= k (128 with 128x256). */
 #include "ffma.cuh"
+#include "parts.cuh"
 #include "pipeline.cuh"
 
-/* All threads of the cluster. The first kind orders memory, the second does not. */
-__device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
-__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
-enum { WHOLE, PUBLISH, COLLECT };
-/* SHORTEST: k steps of a piece, at least: the kernel looks one piece ahead when it fills its stages. */
-template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct tma_work {
-    int tile, first, count, fate;
-    static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
-    static __device__ int whole_tiles(const gg_args &p)
-    {
-        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
-    }
-    static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
-    static __device__ int run_start(const gg_args &p, int block)
-    {
-        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, gridDim.x), in_tile = unsigned(at) % unsigned(length);
-        return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
-    }
+/* A block first does what another waits for, then its whole tiles, then the piece that waits for others. */
+template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct sgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST> {
+    using base = gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST>;
+    using base::count, base::fate, base::first, base::tile;
+
+    /* The block's piece number `index`; false: it has not so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        const int length = steps(p);
         if (p.splits > 1) {
-            const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
-            const int group = part / unsigned(p.splits);
-            tile = blockIdx.x / parts;
-            first = share(length, part, parts);
-            count = share(length, part + 1, parts) - first;
-            fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+            base::find_in_cluster(p);
             return index == 0;
         }
-        const int whole = whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
+        const int length = base::steps(p), whole = base::whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
         int at = 0, end = 0;
         if (p.shared_tiles > 0) {
-            at = run_start(p, blockIdx.x);
-            end = run_start(p, blockIdx.x + 1);
+            at = base::run_start(p, blockIdx.x);
+            end = base::run_start(p, blockIdx.x + 1);
             const int begin = end / length * length, from = max(at, begin);
             if (from < end) {
                 if (index == 0) {
@@ -86,7 +69,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
     static constexpr int SHARED = 1024 + STAGES * (BYTES + 20);
     using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
-    using work = tma_work<TILE_M, TILE_N, TILE_K, STAGES>;
+    using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES>;
 
     struct piece {
         int m0, n0, k0, steps, tile, fate;
@@ -227,6 +210,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
         }
     }
 
+    static __device__ void block_barrier() { __syncthreads(); }
     static __device__ int at_m(int thread) { return thread / 32 % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(thread % 32) * 4; }
     static __device__ int at_n(int thread) { return thread / 32 / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(thread % 32) * 4; }
     static __device__ gg_tile whole(const piece &t)
@@ -235,25 +219,17 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
         tile.m0 = tile.own_m = t.m0, tile.n0 = tile.own_n = t.n0, tile.slot = -1;
         return tile;
     }
-    static __device__ unsigned *flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
     static __device__ float4 *part(const gg_args &p, int unit, int thread, int s)
     {
         return static_cast<float4 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 4) + s * THREADS + thread;
     }
-    static __device__ bool set(const unsigned *flag)
-    {
-        unsigned value;
-        asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-        return value;
-    }
-
     static __device__ void finish(const gg_args &p, const piece &t, int thread, ffma_type &ffma)
     {
         const int unit = blockIdx.x;
         if (t.fate == PUBLISH) {
             int s = 0;
             ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { __stcg(part(p, unit, thread, s++), make_float4(v[0], v[1], v[2], v[3])); });
-            announce(p, thread);
+            announce_part(p, thread, block_barrier);
             return;
         }
         if (t.fate == COLLECT) {
@@ -261,12 +237,12 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
             int first = unit - 1;
             while (work::run_start(p, first) > start)
                 first--;
-            await(p, first, unit, 0, thread);
+            await_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
             for (int from = first; from < unit; from++) {
                 int s = 0;
                 ffma.add_each([&] { return __ldcg(part(p, from, thread, s++)); });
             }
-            reset(p, first, unit, 0, thread);
+            forget_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
         }
         const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
         const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
@@ -287,7 +263,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
         });
         cluster_sync();
         if (t.fate == COLLECT)
-            await(p, first, unit, rank, thread);
+            await_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
         const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
         const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
         const int begin = SLOTS * rank / p.splits, end = SLOTS * (rank + 1) / p.splits;
@@ -319,37 +295,10 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS
             out.put_vector(m + i * LANES_M, n + j / 4 * (4 * LANES_N) + j % 4, sum);
         }
         if (t.fate == PUBLISH)
-            announce(p, thread);
+            announce_part(p, thread, block_barrier);
         else if (t.fate == COLLECT)
-            reset(p, first, unit, rank, thread);
+            forget_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
         cluster_leave(); /* others may still be reading this block's shared memory */
-    }
-
-    /* Waits for the parts of units first … unit - 1. */
-    static __device__ void await(const gg_args &p, int first, int unit, int rank, int thread)
-    {
-        for (int from = first + thread; from < unit; from += THREADS)
-            while (!set(flag(p, from * p.splits + rank))) {
-            }
-        __threadfence();
-        __syncthreads();
-    }
-
-    /* This block's part is written. */
-    static __device__ void announce(const gg_args &p, int thread)
-    {
-        __threadfence();
-        __syncthreads();
-        if (thread == 0)
-            asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(flag(p, blockIdx.x)) : "memory");
-    }
-
-    /* They are read: for the next launch. */
-    static __device__ void reset(const gg_args &p, int first, int unit, int rank, int thread)
-    {
-        __syncthreads();
-        for (int from = first + thread; from < unit; from += THREADS)
-            *flag(p, from * p.splits + rank) = 0;
     }
 
     static __device__ unsigned count_reader(unsigned readers, int lane)

@@ -1,0 +1,96 @@
+/* parts.cuh — how the k of a tile is cut among the blocks of one launch (sgemm_tma.cu, dgemm_tma.cu), and how they hand each other the parts.
+ *
+ * A block's work is a list of pieces: k steps [first, first + count) of a tile. Large C: persistent blocks take whole tiles in turn and share the last
+ * ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: a cluster a tile, a piece of k each, or several clusters a tile.
+ * Parts that pass between blocks or clusters go through the workspace; a flag before it says that one is there. A block waits only for blocks before
+ * it, which run by then. Parts are added in the order of k: sums depend on the grid, never on timing. */
+#ifndef GG_PARTS_CUH
+#define GG_PARTS_CUH
+
+#include "tile.cuh"
+
+/* All threads of the cluster. The first kind orders memory, the second does not. */
+__device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
+__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
+
+/* What becomes of a piece's sums: all of a tile; a part for another block; the last part, to which others are added. */
+enum {
+    WHOLE,
+    PUBLISH,
+    COLLECT
+};
+
+/* All in 32 bits, which TMA's coordinates are too. SHORTEST: k steps of a piece, at least. What a kernel does first and last of its list is its own. */
+template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
+    int tile, first, count, fate;
+
+    static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
+
+    static __device__ int whole_tiles(const gg_args &p)
+    {
+        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
+    }
+
+    /* ⌊of · part / parts⌋ */
+    static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
+
+    /* As gg_run_start, in 32 bits. */
+    static __device__ int run_start(const gg_args &p, int block)
+    {
+        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, gridDim.x), in_tile = unsigned(at) % unsigned(length);
+        return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
+    }
+
+    /* The one piece of a block in a cluster. */
+    __device__ void find_in_cluster(const gg_args &p)
+    {
+        const int length = steps(p);
+        const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
+        const int group = part / unsigned(p.splits);
+        tile = blockIdx.x / parts;
+        first = share(length, part, parts);
+        count = share(length, part + 1, parts) - first;
+        fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+    }
+};
+
+/* The flag of a block's part: before the workspace, GG_FLAGS of them, zero between launches. */
+__device__ inline unsigned *part_flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
+
+__device__ inline bool part_is_there(const unsigned *flag)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    return value;
+}
+
+/* By THREADS threads, which BARRIER is for: waits for the parts of units (blocks, or those of this rank in a cluster) first … unit - 1. */
+template <int THREADS, typename BARRIER>
+__device__ inline void await_parts(const gg_args &p, int first, int unit, int rank, int thread, BARRIER barrier)
+{
+    for (int from = first + thread; from < unit; from += THREADS)
+        while (!part_is_there(part_flag(p, from * p.splits + rank))) {
+        }
+    __threadfence();
+    barrier();
+}
+
+/* This block's part is written. */
+template <typename BARRIER> __device__ inline void announce_part(const gg_args &p, int thread, BARRIER barrier)
+{
+    __threadfence();
+    barrier();
+    if (thread == 0)
+        asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(part_flag(p, blockIdx.x)) : "memory");
+}
+
+/* They are read: for the next launch. */
+template <int THREADS, typename BARRIER>
+__device__ inline void forget_parts(const gg_args &p, int first, int unit, int rank, int thread, BARRIER barrier)
+{
+    barrier();
+    for (int from = first + thread; from < unit; from += THREADS)
+        *part_flag(p, from * p.splits + rank) = 0;
+}
+
+#endif
