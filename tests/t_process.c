@@ -32,10 +32,13 @@ static const char *try_once(int which)
 
 static void right(int which, const char *when)
 {
+    struct operands o = operands_new(&problems[which]); /* first: where there is no /sys, a thread's first malloc leaves ENOENT in errno */
     errno = 77;
-    const char *wrong = try_once(which);
+    const char *wrong = problem_try(&problems[which], &o);
+    int after = errno;
+    operands_free(&o);
     CHECK(!wrong, "%s: %s", when, wrong);
-    CHECK(errno == 77, "%s: errno is %d", when, errno);
+    CHECK(after == 77, "%s: errno is %d", when, after);
 }
 
 static void all_right(const char *when)
