@@ -19,28 +19,11 @@
  *   dgemm_tma_32x64     4 warps of 32×16, 8 stages, 2 blocks an SM      1.03 at 512, 0.84 at 256 (8 µs, nearly all of it latency)
  *
  * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; from 2048 on the clock falls as the power limit asks. */
+#include "dmma.cuh"
 #include "parts.cuh"
 #include "pipeline.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-/* c += a b for one 16×8 fragment, k = K. Lane: rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
-template <int K> __device__ inline void mma(double (&c)[4], const double *a, const double *b)
-{
-    if constexpr (K == 4)
-        asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-            : "d"(a[0]), "d"(a[1]), "d"(b[0]));
-    else if constexpr (K == 8)
-        asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
-            "{%12, %13, %14, %15}, {%0, %1, %2, %3};"
-            : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
-}
 
 __device__ inline void load2(double &x, double &y, unsigned from) { asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from)); }
 
