@@ -11,10 +11,10 @@
 
 #include "faults.h"
 
-/* No function of the table has more arguments, and all of them travel like integers: so one prototype serves all. */
+/* No function of the table has more arguments than cuTensorMapEncodeTiled, and all of them travel like integers: so one prototype serves all. */
 typedef long word;
-#define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k
-#define ARGUMENTS a, b, c, d, e, f, g, h, i, j, k
+#define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l
+#define ARGUMENTS a, b, c, d, e, f, g, h, i, j, k, l
 typedef int function(PARAMETERS);
 
 /* Passed on uncounted. */
