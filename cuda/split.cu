@@ -189,9 +189,14 @@ __device__ inline bool share::thin(int count, int h) const
 
 __device__ inline unsigned verdict_of(const gg_args &p) { return *static_cast<volatile uint32_t *>(p.verdict); }
 
-/* gg_gated again and again: the verdict is read along with the operands. */
+/* gg_gated again and again: the verdict is read along with the operands. Of a block's warps the first to find something says so: when all fail at
+ * once, a word for all blocks is a queue. */
 template <typename TIER> __device__ void split(const gg_args &p)
 {
+    __shared__ unsigned said;
+    if (threadIdx.x == 0)
+        said = 0;
+    __syncthreads();
     if (gg_gated(p))
         return;
     share s(p, TIER::PIECES);
@@ -200,23 +205,25 @@ template <typename TIER> __device__ void split(const gg_args &p)
     TIER tier;
     tier.look(s, s.chunk == 0);
     for (;;) {
+        uint4 pieces[2][2][TIER::PIECES];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            int count = 0;
-#pragma unroll
-            for (int g = 0; g < 2; g++) {
-                uint4 pieces[TIER::PIECES];
-                count += tier.split(v[h][g], h, pieces);
-#pragma unroll
-                for (int i = 0; i < TIER::PIECES; i++)
-                    *reinterpret_cast<uint4 *>(s.to + (g * TIER::PIECES + i) * PIECE_BYTES + h * gg_swizzled(8, 0)) = pieces[i];
-            }
+            const int count = tier.split(v[h][0], h, pieces[h][0]) + tier.split(v[h][1], h, pieces[h][1]);
             tier.bad |= s.thin(count, h);
         }
         const unsigned found = __reduce_or_sync(~0u, (tier.bad ? TIER::NOT : 0) | (tier.bad_next ? unsigned(GG_NOT_BF16) : 0));
-        if (found && threadIdx.x % 32 == 0)
+        if (found && threadIdx.x % 32 == 0 && (atomicOr(&said, found) & found) != found)
             atomicOr(p.verdict, found);
-        tier.bad = tier.bad_next = false;
+        if (found & TIER::NOT)
+            return;
+        tier.bad_next = false;
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int g = 0; g < 2; g++)
+#pragma unroll
+                for (int i = 0; i < TIER::PIECES; i++)
+                    *reinterpret_cast<uint4 *>(s.to + (g * TIER::PIECES + i) * PIECE_BYTES + h * gg_swizzled(8, 0)) = pieces[h][g][i];
         if (++s.chunk == s.end)
             return;
         const unsigned verdict = verdict_of(p);

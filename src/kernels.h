@@ -98,7 +98,8 @@ struct gg_gate {
     uint32_t mask, value;
 };
 
-/* gg_launch of a row that is not GG_TENSOR, behind a gate, with `bytes` of scratch at `memory` in place of gg_gpu_workspace. */
+/* gg_launch of a row that is not GG_TENSOR, behind a gate, with `memory`, of which `bytes` may be used, in place of gg_gpu_workspace: it must be the
+ * beginning of the stream's workspace, as flags are looked for before it. */
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
                      void *memory, size_t bytes);
 

@@ -3,7 +3,7 @@
 
 #include "../cuda/kernel.h"
 
-/* Where a launch's scratch comes from: the stream's workspace, or for a kernel behind a gate what its caller has. */
+/* Where a launch's scratch comes from: the stream's workspace, or for a kernel behind a gate what its caller has of it, from its beginning. */
 struct source {
     const struct gg_gate *gate; /* NULL: none */
     void *memory;
@@ -129,24 +129,39 @@ static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, con
                              : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128);
 }
 
+/* How the k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch that takes. It is planned for all of k. */
+struct cutting {
+    int splits, groups;
+    int64_t shared_tiles;
+    size_t part_bytes;
+};
+
+static struct cutting plan_cutting(const struct gg_choice *choice, const struct gg_gemm *p, const struct packing *packing)
+{
+    const struct gg_kernel *row = choice->kernel;
+    const int64_t tiles = gg_tiles(row, p), tile_bytes = (int64_t)row->tile_m * row->tile_n * (int64_t)gg_size(p->type);
+    const bool whole = packing->pass < p->k;
+    struct cutting cutting = {.splits = whole || choice->cluster < 1 ? 1 : choice->cluster};
+    cutting.groups = cutting.splits == 1 ? 1 : choice->groups;
+    cutting.shared_tiles = whole || cutting.splits > 1 ? 0 : gg_shared_tiles(tiles, choice->splits);
+    cutting.part_bytes = (size_t)((cutting.groups > 1 ? tiles * cutting.groups : cutting.shared_tiles > 0 ? choice->splits : 0) * tile_bytes);
+    return cutting;
+}
+
 /* A launch a pass over k; from the second on, C is added to. Parts of tiles, if there are any, go through the workspace, and through shared memory
  * within a cluster. False, nothing enqueued and *none: there is no memory to pack in. */
 static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
                        struct gg_args *args, bool *none)
 {
     const struct gg_kernel *row = choice->kernel;
-    const int64_t tiles = gg_tiles(row, p), tile_bytes = (int64_t)row->tile_m * row->tile_n * (int64_t)gg_size(p->type);
+    const int64_t tiles = gg_tiles(row, p);
     struct packing plan;
     *none = !plan_packing(row, p, &plan);
     if (*none)
         return false;
-    /* How k is cut is planned for all of it, and there are no flags before a gate's scratch. */
-    const bool whole = plan.pass < p->k || source->gate;
-    args->splits = whole || choice->cluster < 1 ? 1 : choice->cluster;
-    args->groups = args->splits == 1 ? 1 : choice->groups;
-    args->shared_tiles = whole || args->splits > 1 ? 0 : gg_shared_tiles(tiles, choice->splits);
-    const int64_t parts = args->groups > 1 ? tiles * args->groups : args->shared_tiles > 0 ? choice->splits : 0;
-    const size_t part_bytes = (size_t)(parts * tile_bytes), pack_bytes = (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes));
+    const struct cutting cutting = plan_cutting(choice, p, &plan);
+    const size_t part_bytes = cutting.part_bytes, pack_bytes = (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes));
+    args->splits = cutting.splits, args->groups = cutting.groups, args->shared_tiles = cutting.shared_tiles;
     char *memory = part_bytes + pack_bytes > 0 ? scratch(dev, stream, source, part_bytes + pack_bytes) : NULL;
     *none = pack_bytes > 0 && !memory;
     if (*none)
@@ -246,7 +261,9 @@ size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p
 {
     struct packing plan;
     if (gg_is_tma(choice->kernel))
-        return plan_packing(choice->kernel, p, &plan) ? (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes)) : 0;
+        return plan_packing(choice->kernel, p, &plan)
+                   ? plan_cutting(choice, p, &plan).part_bytes + (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes))
+                   : 0;
     if (choice->kernel->role == GG_SKINNY)
         return choice->splits > 1 ? (size_t)(choice->splits * p->m * p->n) * gg_size(p->type) : 0;
     return part_bytes(choice->kernel, p, choice->splits);

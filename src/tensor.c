@@ -59,15 +59,13 @@ static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
     return piece_bytes(rows, k, pieces) + (size_t)round_up(rows, 2 * TILE) * sizeof(float);
 }
 
-/* FFMA's part of p: what strict precision would choose, but for the skinny rows, which know no gates and compete with no chain, and for GG_TMA… rows
- * that would cut k: there are no flags before a chain's scratch. */
+/* FFMA's part of p: what strict precision would choose, but for the skinny rows, which know no gates and compete with no chain. */
 static struct gg_choice strict_choice(const struct gg_chain *chain, const struct gg_gemm *p, struct gg_gemm *strict)
 {
     *strict = *p;
     strict->precision = GG_STRICT;
     const struct gg_choice choice = gg_select(strict, &chain->dev->arch, NULL);
-    const bool other = choice.kernel && (choice.kernel->role == GG_SKINNY || (gg_is_tma(choice.kernel) && (choice.splits > 1 || choice.cluster > 1)));
-    return other ? gg_select(strict, &chain->dev->arch, row_of(GG_PERSISTENT, 0)->name) : choice;
+    return choice.kernel && choice.kernel->role == GG_SKINNY ? gg_select(strict, &chain->dev->arch, row_of(GG_PERSISTENT, 0)->name) : choice;
 }
 
 /* No memory holds k (m + n) of 2^56: then SIZE_MAX. */

@@ -18,7 +18,7 @@ struct gg_chain {
     gg_stream stream;
     const struct gg_kernel *row; /* GG_TENSOR or GG_TENSOR_PAIR: the tier it begins with, and its kind */
     uint32_t *verdict;           /* in GPU memory: set by gg_chain_begin */
-    char *memory;                /* scratch, a multiple of 1024: the pieces, then what FFMA wants */
+    char *memory;                /* scratch, the stream's workspace: the pieces, then what FFMA wants */
     size_t bytes;
 };
 
