@@ -237,8 +237,9 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
 
     if (gg_is_tma(row)) {
         bool none;
-        if (launch_tma(dev, choice, p, stream, source, &args, &none) || !none)
-            return !none;
+        const bool enqueued = launch_tma(dev, choice, p, stream, source, &args, &none);
+        if (enqueued || !none)
+            return enqueued;
         while (gg_is_tma(row))
             row++;
         return start_tiles(dev, row, p, 1, stream, &args);
