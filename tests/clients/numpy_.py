@@ -1,21 +1,9 @@
 """NumPy: products as people write them, and a solve, which stays inside NumPy's own LAPACK."""
-import os
-import time
-
 import numpy as np
+from cases import case, n
 
-n = int(os.environ.get("N", 400))
 rng = np.random.default_rng(1)
 a, b = rng.standard_normal((2, n, n))
-
-
-def case(name, compute):
-    compute()
-    start = time.perf_counter()
-    result = compute()
-    print("time", name, time.perf_counter() - start)
-    print(name, float(np.linalg.norm(result)))
-
 
 case("matmul_float64", lambda: a @ b)
 case("matmul_float32", lambda: a.astype("f4") @ b.astype("f4"))

@@ -1,22 +1,10 @@
 """SciPy: the BLAS under its own names, functions built on products, and LAPACK, which stays inside SciPy's OpenBLAS."""
-import os
-import time
-
 import numpy as np
 import scipy.linalg
+from cases import case, n
 
-n = int(os.environ.get("N", 400))
 rng = np.random.default_rng(2)
 a, b = rng.standard_normal((2, n, n))
-
-
-def case(name, compute):
-    compute()
-    start = time.perf_counter()
-    result = compute()
-    print("time", name, time.perf_counter() - start)
-    print(name, float(np.linalg.norm(result)))
-
 
 case("blas_dgemm", lambda: scipy.linalg.blas.dgemm(1.0, a, b))
 case("blas_sgemm", lambda: scipy.linalg.blas.sgemm(1.0, a.astype("f4"), b.astype("f4"), trans_b=1))
