@@ -39,6 +39,18 @@ def read(paths):
                     yield row
 
 
+def different(rows, column):
+    return len({row[column] for row in rows})
+
+
+def machine(row):
+    """The file's "GPU; driver; SM clock; memory clock; power limit", in words."""
+    parts = [part.strip() for part in row["machine"].split(";")]
+    if len(parts) != 5:
+        return row["machine"]
+    return "{}, driver {}, up to {}, memory at {}, {} W".format(*parts[:4], parts[4].split(".")[0])
+
+
 def curve(axis, library, points):
     colour, marker = style(library)
     line = dict(linestyle="--", linewidth=1.2) if library in ("roofline", "floor") else dict(linewidth=2.4 if library == "gpugemm" else 1.5)
@@ -99,16 +111,17 @@ def draw_errors(axis, routine, rows):
 def main(out, *paths):
     rates, errors, words = {}, {}, set()
     for row in read(paths):
-        if row["m"] == row["n"] == row["k"]:
-            rates.setdefault((row["host"], row["routine"]), []).append(row)
-        elif row["m"] == row["n"]:
-            errors.setdefault(row["routine"], []).append(row)
-        else:
+        if row["m"] != row["n"]:
             continue
-        words.add((row["machine"].replace(";", ","), row["commit"] if " " in row["commit"] else "commit " + row["commit"], row["date"][:10]))
-    errors = {routine: rows for routine, rows in errors.items() if len({row["k"] for row in rows}) > 2}
-    panels = [(draw_rates, routine, host, rows) for (host, routine), rows in sorted(rates.items())]
-    panels += [(draw_errors, routine, rows) for routine, rows in sorted(errors.items())]
+        errors.setdefault((row["routine"], row["m"]), []).append(row)
+        if row["m"] == row["k"]:
+            rates.setdefault((row["host"], row["routine"]), []).append(row)
+        words.add((machine(row), row["commit"] if " " in row["commit"] else "commit " + row["commit"], row["date"][:10]))
+    errors = {what: rows for what, rows in errors.items() if different(rows, "k") > 2}
+    if errors:  # the one square among them makes no curve of rates
+        rates = {what: rows for what, rows in rates.items() if different(rows, "n") > 1}
+    panels = [(draw_rates, routine, host, rows) for (host, routine), rows in sorted(rates.items(), key=lambda item: (item[0][0], item[0][1] != "sgemm"))]
+    panels += [(draw_errors, routine, rows) for (routine, _), rows in sorted(errors.items(), key=lambda item: item[0][0] != "sgemm")]
     if not panels:
         sys.exit("gpugemm: nothing square was measured: there is nothing to draw")
     columns = min(2, len(panels))
