@@ -5,6 +5,7 @@
 
 #include "dispatch.h"
 #include "gpugemm.h"
+#include "serve.h"
 #include "trace.h"
 
 /* GPUs that can be assumed, as their data sheets and drivers describe them. */
@@ -64,7 +65,8 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
                         .n = n,
                         .k = k,
                         .alpha = 1,
-                        .beta = beta};
+                        .beta = beta,
+                        .precision = dbl ? GG_STRICT : gg_precision_in_force()};
     p.lda = gg_max(1, p.a_kmajor ? k : m);
     p.ldb = gg_max(1, p.b_kmajor ? k : n);
     p.ldc = gg_max(1, m);

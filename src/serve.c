@@ -35,7 +35,7 @@ enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision wanted)
     return before;
 }
 
-static enum gg_precision precision_in_force(void)
+enum gg_precision gg_precision_in_force(void)
 {
     switch (precision) {
     case GPUGEMM_PRECISION_STRICT: return GG_STRICT;
@@ -176,7 +176,7 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
     gg_fp_reset();
     struct gg_gemm precise = *p;
-    precise.precision = p->type == GG_S ? precision_in_force() : GG_STRICT;
+    precise.precision = p->type == GG_S ? gg_precision_in_force() : GG_STRICT;
     struct gg_request with = *request;
     with.p = &precise;
     bool complete = carry_out(&with, gg_fp_rounds_to_nearest(fp), record);

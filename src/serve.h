@@ -17,6 +17,9 @@ struct gg_request {
  * Fills *record but for its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
+/* How exact the calling thread's sgemm must be: what it has set, else the environment's. */
+enum gg_precision gg_precision_in_force(void);
+
 /* Does any operand of the last call that gg_serve refused on this thread live in GPU memory? */
 bool gg_on_gpu(void);
 

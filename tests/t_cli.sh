@@ -61,6 +61,8 @@ fi
 if "$gpugemm" info | grep -q '^Kernels.*gemm'; then # this build has some
     expect 0 'go to the GPU from n = ' explain --gpu h200 100
     json "x['host']['path'] == 'staged' and x['device']['path'] == 'device' and 64 < x['square_from'] < 4096" explain --gpu h200 --json 4096
+    json "x['device']['kernel'].startswith('tensor_')" explain --gpu h200 --json --routine sgemm 4096
+    GPUGEMM_PRECISION=strict json "x['device']['kernel'].startswith('sgemm_')" explain --gpu h200 --json --routine sgemm 4096
     json "x['host']['path'] == 'cpu' and x['host']['reason'] == 'faster on the CPU'" explain --gpu a100 --json --routine sgemm --trans TN 48
 fi
 
@@ -71,6 +73,8 @@ expect 3 '^$' run sh -c 'echo; exit 3'
 expect 0 '^$' run --stats=0 echo
 expect 0 '^strict$' run --precision=strict sh -c 'echo "$GPUGEMM_PRECISION"'
 GPUGEMM_PRECISION=tf32 expect 0 'All is well' check
+expect 64 'none of auto, gpu and cpu' run --mode=fast true
+expect 64 'none of fp32, strict and tf32' run --precision=fp16 true
 expect 64 'for --report' run --compare true
 
 # A program with two processes that multiply: the page has its calls, and nothing that must be fetched.
@@ -102,6 +106,10 @@ expect 5 'the report is in' run --report "$work/page.html" sh -c 'exit 5'
 expect 1 'No such file' run --report /nonexistent/page.html true
 
 expect 64 'no argument' bench something
+for wrong in sizes=0 sizes=64,12x5 sizes=8, types=sx layouts=NX seconds=0 plot=picture.gif; do
+    expect 64 "[-]-${wrong%=*} (wants|is) " bench --$wrong
+done
+"$gpugemm" info | grep -q '^GPU  *none' && expect 69 'no GPU' bench --device
 rm -f "$work"/table*
 expect 0 'sgemm NN 96x96x96 .* gpugemm [0-9.]* ms  openblas' bench --host --sizes 96 --types s --seconds 0.01 --csv "$work/table.csv"
 [ "$(wc -l < "$work/table-host.csv")" -ge 2 ] || fail "bench --csv"

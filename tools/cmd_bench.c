@@ -13,10 +13,58 @@
 #include "cmd.h"
 #include "gpugemm.h"
 
+#define SEEK_MATPLOTLIB "import importlib.util, sys; sys.exit(not importlib.util.find_spec('matplotlib'))"
+enum { NO_GPU = 77 }; /* what bench/bench.c ends with */
+
 struct bench {
     bool device, host;
+    bool both; /* neither was asked for: what cannot be measured here is left out */
     const char *sizes, *types, *layouts, *seconds, *csv, *plot, *label;
 };
+
+/* A list by commas, each of whose words `fits`. */
+static bool is_list(const char *list, bool (*fits)(const char *word))
+{
+    char word[64];
+    for (const char *end;; list = end + 1) {
+        end = strchrnul(list, ',');
+        snprintf(word, sizeof word, "%.*s", (int)(end - list), list);
+        if (end - list >= (ptrdiff_t)sizeof word || !fits(word))
+            return false;
+        if (!*end)
+            return true;
+    }
+}
+
+static bool is_size(const char *word)
+{
+    int m, n, k, used = 0;
+    bool cube = sscanf(word, "%7d%n", &m, &used) == 1 && used == (int)strlen(word), box = sscanf(word, "%7dx%7dx%7d%n", &m, &n, &k, &used) == 3;
+    return used == (int)strlen(word) && m > 0 && (cube || (box && n > 0 && k > 0));
+}
+
+static bool is_layout(const char *word) { return strlen(word) == 2 && strspn(word, "NT") == 2; }
+
+static bool is_picture(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (strcmp(dot, ".svg") == 0 || strcmp(dot, ".png") == 0);
+}
+
+/* What is wrong with the request, before minutes are spent on it; NULL: nothing. */
+static const char *trouble_with(const struct bench *b)
+{
+    char *end;
+    if (!is_list(b->sizes, is_size))
+        return "--sizes wants numbers or MxNxK, by commas";
+    if (strcmp(b->types, "s") && strcmp(b->types, "d") && strcmp(b->types, "sd"))
+        return "--types is s, d or sd";
+    if (!is_list(b->layouts, is_layout))
+        return "--layouts wants NN, NT, TN or TT, by commas";
+    if (!(strtod(b->seconds, &end) > 0) || *end)
+        return "--seconds wants a number above 0";
+    return b->plot && !is_picture(b->plot) ? "--plot wants a name that ends in .svg or .png" : NULL;
+}
 
 static error_t parse(int key, char *value, struct argp_state *state)
 {
@@ -34,7 +82,10 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case ARGP_KEY_ARG: argp_error(state, "no argument is expected"); return 0;
     case ARGP_KEY_END:
         if (!b->device && !b->host)
-            b->device = b->host = true;
+            b->device = b->host = b->both = true;
+        const char *trouble = trouble_with(b);
+        if (trouble)
+            argp_error(state, "%s", trouble);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -135,6 +186,10 @@ int cmd_bench(int argc, char **argv)
     char version[64];
     snprintf(version, sizeof version, "version %s", ((__typeof__(gpugemm_version) *)cmd_symbol("gpugemm_version"))());
     b.label = b.label ? b.label : version;
+    if (b.plot && run_program((char *[]){"/usr/bin/env", "python3", "-c", SEEK_MATPLOTLIB, NULL}, "matplotlib", 0)) {
+        fprintf(stderr, "gpugemm: pictures need Python's matplotlib (apt install python3-matplotlib)\n");
+        return CMD_UNAVAILABLE;
+    }
     char folder[] = "/tmp/gpugemm-bench-XXXXXX", path[2][PATH_MAX];
     if (!mkdtemp(folder)) {
         perror("gpugemm: /tmp");
@@ -161,8 +216,10 @@ int cmd_bench(int argc, char **argv)
                         (char *)b.sizes, "--types",  (char *)b.types, "--seconds", (char *)b.seconds,     "--csv",
                         path[i],         "--commit", (char *)b.label, NULL};
         int status = run_program(i ? host : device, parts[i], i ? 0 : count_of(b.sizes) * count_of(b.layouts) * (int)strlen(b.types));
-        if (status)
-            result = status == CMD_NOT_FOUND ? CMD_UNAVAILABLE : CMD_FAILED;
+        if (status == NO_GPU)
+            *path[i] = 0;
+        if (status && !(status == NO_GPU && b.both))
+            result = status == CMD_NOT_FOUND || status == NO_GPU ? CMD_UNAVAILABLE : CMD_FAILED;
     }
     if (b.plot && result == CMD_OK) {
         const char *script = cmd_helper("plot.py");

@@ -20,12 +20,23 @@ struct request {
     bool compare;
 };
 
+/* The value of an option of which the library would only warn, at the first product. */
+static void one_of(struct argp_state *state, const char *variable, const char *value, const char *const words[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(value, words[i]) == 0) {
+            setenv(variable, value, 1);
+            return;
+        }
+    argp_error(state, "%s is none of %s, %s and %s", value, words[0], words[1], words[2]);
+}
+
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     struct request *r = state->input;
     switch (key) {
-    case 'm': return setenv("GPUGEMM_MODE", value, 1);
-    case 'p': return setenv("GPUGEMM_PRECISION", value, 1);
+    case 'm': one_of(state, "GPUGEMM_MODE", value, (const char *const[]){"auto", "gpu", "cpu"}); return 0;
+    case 'p': one_of(state, "GPUGEMM_PRECISION", value, (const char *const[]){"fp32", "strict", "tf32"}); return 0;
     case 's': return setenv("GPUGEMM_STATS", value ? value : "1", 1);
     case 't': return setenv("GPUGEMM_TRACE", value ? value : "1", 1);
     case 'r': r->report = value; return 0;
