@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # t_valgrind.sh LIB BIN [FAKE_LIBCUDA] — the C tests under valgrind's memcheck, on the CPU and on the fake driver: no error, no block lost for good. (What
-# a thread that was ended holds, and what goes with a forked child, is not lost for good.) valgrind is slow: fewer and smaller cases.
+# a thread that was ended holds, and what goes with a forked child, is not lost for good.) valgrind is slow: fewer and smaller cases. It runs one thread
+# at a time, and without --fair-sched a thread that polls can keep the processor from the one it waits for, for minutes on a busy machine.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_valgrind.sh LIB BIN [FAKE_LIBCUDA]}") fake=${3:-}
 command -v valgrind > /dev/null || skip "no valgrind"
 export OPENBLAS_CORETYPE=Haswell # valgrind knows no AVX-512
 checked() { # checked WHAT COMMAND…
     echo "$1"
-    timeout 600 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+    timeout 600 valgrind -q --fair-sched=yes --suppressions="$(dirname "$0")/valgrind.supp" --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
         --child-silent-after-fork=yes "${@:2}" --lib "$LIB" > "$work/out" 2> "$work/err" || fail "$1: $(tail -n 2 "$work/out") $(head -n 12 "$work/err")"
 }
 programs() {
