@@ -3,9 +3,10 @@
  *
  * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake sees it through a second mapping
  * and checks every access against its allocation. Streams are threads that run late and at their own pace: a missing wait shows as a
- * wrong result (or to ThreadSanitizer). Kernels are plain loops over struct gg_args; it says it is an sm_70, which has the simple rows only.
- *   FAKE_CUDA_MEMORY=bytes            of the GPU, 1 GiB by default
- * Any call in a forked child of a process that has called cuInit aborts. */
+ * wrong result (or to ThreadSanitizer). Kernels are plain loops over struct gg_args, whichever the library chooses. Tensor maps must be such as the
+ * driver takes, and describe the operands; of a chain for the tensor cores only FFMA multiplies: nothing is ever certified. FAKE_CUDA_MEMORY=bytes of
+ * the GPU, 1 GiB by default FAKE_CUDA_ARCH=cc                 its compute capability: 70, which has the simple rows only, by default; 90 has all Any
+ * call in a forked child of a process that has called cuInit aborts. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -89,6 +90,14 @@ static size_t memory_size(void)
     const char *text = getenv("FAKE_CUDA_MEMORY");
     return text ? strtoull(text, NULL, 10) : (size_t)1 << 30;
 }
+
+static int architecture(void)
+{
+    const char *text = getenv("FAKE_CUDA_ARCH");
+    return text ? atoi(text) : 70;
+}
+
+static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : 98304; }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
 
@@ -190,6 +199,15 @@ CUresult cuMemFreeHost(void *pointer)
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
+{
+    ENTER(false);
+    struct allocation a = find((void *)pointer, false);
+    *base = (CUdeviceptr)a.address;
+    *bytes = a.bytes;
+    return a.address ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
     ENTER(true);
@@ -241,16 +259,71 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
 MULTIPLY(multiply_s, float)
 MULTIPLY(multiply_d, double)
 
+/* What the fake's cuTensorMapEncodeTiled leaves in a map. */
+struct map {
+    const void *base;
+    uint64_t inner, outer, pitch, size; /* of an element */
+    int fill;
+};
+
+/* A kernel that reads its operands through tensor maps must have got maps of just these operands. */
+static void check_map(const char *kernel, const char *operand, const struct gg_tensor_map *opaque, const void *base, int64_t x, int64_t k, int64_t ld,
+                      bool kmajor)
+{
+    struct map m;
+    memcpy(&m, opaque, sizeof m);
+    const uint64_t size = strstr(kernel, "dgemm") ? 8 : 4, inner = (uint64_t)(kmajor ? k : x), outer = (uint64_t)(kmajor ? x : k);
+    if (m.base != base || m.size != size || m.inner != inner || m.outer != outer || m.pitch != (uint64_t)ld * size || m.fill)
+        die("%s: the map of %s is of %llu x %llu elements of %llu bytes at %p, pitch %llu, fill %d; the operand is %llu x %llu of %llu at %p, pitch "
+            "%llu",
+            kernel, operand, (unsigned long long)m.inner, (unsigned long long)m.outer, (unsigned long long)m.size, m.base,
+            (unsigned long long)m.pitch, m.fill, (unsigned long long)inner, (unsigned long long)outer, (unsigned long long)size, base,
+            (unsigned long long)ld * (unsigned long long)size);
+}
+
+/* op(A) with m contiguous, as gg_pack_s writes it. */
+static void pack(const struct gg_args *p)
+{
+    const float *a =
+        (float *)see(p->a, (size_t)(p->a_kmajor ? p->lda * (p->m - 1) + p->k : p->lda * (p->k - 1) + p->m) * sizeof *a, true, "A to be packed");
+    float *to = (float *)see(p->c, (size_t)(p->ldc * (p->k - 1) + p->m) * sizeof *to, true, "packed A");
+    for (int64_t l = 0; l < p->k; l++)
+        for (int64_t i = 0; i < p->m; i++)
+            to[i + l * p->ldc] = a[p->a_kmajor ? l + i * p->lda : i + l * p->lda];
+}
+
+enum { NOTHING_IS_CERTIFIED = GG_NOT_FP16 | GG_NOT_BF16 };
+
+static void run_kernel(const char *name, const struct gg_args *p)
+{
+    if (strstr(name, "fixup") || strstr(name, "_sum")) /* a product is done whole: no parts are left to be added */
+        return;
+    uint32_t *verdict = p->verdict ? (uint32_t *)see(p->verdict, sizeof *verdict, true, "verdict") : NULL;
+    if (verdict && (*verdict & p->gate_mask) != p->gate_value)
+        return;
+    if (strstr(name, "gg_split") || strstr(name, "gg_certify")) {
+        *verdict |= NOTHING_IS_CERTIFIED;
+        return;
+    }
+    if (strstr(name, "gg_pack")) {
+        pack(p);
+        return;
+    }
+    if (strstr(name, "_tma_")) {
+        check_map(name, "A", &p->map_a, p->a, p->m, p->k, p->lda, p->a_kmajor);
+        check_map(name, "B", &p->map_b, p->b, p->n, p->k, p->ldb, p->b_kmajor);
+    }
+    (strstr(name, "dgemm") || strstr(name, "_d") ? multiply_d : multiply_s)(p, !strstr(name, "scale"));
+}
+
 static void run(const struct operation *o)
 {
     if (o->kind == COPY)
         for (size_t i = 0; i < o->height; i++)
             memcpy(see(o->dst + i * o->dst_pitch, o->width, false, "copy to"), see(o->src + i * o->src_pitch, o->width, false, "copy from"),
                    o->width);
-    else if (o->kind == KERNEL && !strstr(o->name, "fixup") && !strstr(o->name, "_sum")) { /* a product is done whole: no parts are left to be added */
-        bool product = !strstr(o->name, "scale");
-        (strstr(o->name, "_d") ? multiply_d : multiply_s)(&o->args, product);
-    }
+    else if (o->kind == KERNEL)
+        run_kernel(o->name, &o->args);
 }
 
 static void *stream_thread(void *argument)
@@ -500,9 +573,43 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
                         CUstream stream, void **parameters, void **extra)
 {
     ENTER(true);
-    if (!x || !y || !z || !tx || ty * tz != 1 || shared > 98304 || extra)
+    if (!x || !y || !z || !tx || ty * tz != 1 || shared > shared_memory() || extra)
         return CUDA_ERROR_INVALID_VALUE;
     return enqueue(stream, &(struct operation){.kind = KERNEL, .name = (const char *)function, .args = *(struct gg_args *)parameters[0]});
+}
+
+/* Early or in clusters: it is all the same here, but a grid must consist of whole clusters. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+    ENTER(true);
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttribute *how = &config->attrs[i];
+        if (architecture() < 90 ||
+            (how->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (!how->value.clusterDim.x || config->gridDimX % how->value.clusterDim.x)))
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
+                          config->sharedMemBytes, config->hStream, parameters, extra);
+}
+
+/* All twelve arguments are looked at: what stands between the library and the driver must hand on every one. */
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base, const cuuint64_t *dims,
+                                const cuuint64_t *pitches, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)
+{
+    ENTER(false);
+    const uint64_t size = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT64 ? 8 : 4;
+    const bool line = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || box[0] * size <= 16u << swizzle;
+    if ((type != CU_TENSOR_MAP_DATA_TYPE_FLOAT64 && type != CU_TENSOR_MAP_DATA_TYPE_FLOAT32) || rank != 2 || (uintptr_t)base % 16 ||
+        pitches[0] % 16 || !dims[0] || !dims[1] || dims[0] > UINT64_C(1) << 32 || dims[1] > UINT64_C(1) << 32 || pitches[0] >= UINT64_C(1) << 40 ||
+        !box[0] || box[0] > 256 || !box[1] || box[1] > 256 || box[0] * size % 16 || !line || steps[0] != 1 || steps[1] != 1 ||
+        interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)swizzle > CU_TENSOR_MAP_SWIZZLE_128B ||
+        (unsigned)l2 > CU_TENSOR_MAP_L2_PROMOTION_L2_256B || (unsigned)fill > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
+        return CUDA_ERROR_INVALID_VALUE;
+    _Static_assert(sizeof(struct map) <= sizeof *map, "the fake's map fits");
+    const struct map m = {base, dims[0], dims[1], pitches[0], size, (int)fill};
+    memcpy(map, &m, sizeof m);
+    return CUDA_SUCCESS;
 }
 
 /* ---- what it says of itself ------------------------------------------------------------------------------------------------------ */
@@ -519,14 +626,15 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice devi
 {
     (void)device;
     ENTER(false);
-    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR              ? 7
-             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR            ? 0
-             : what == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                ? 8
-             : what == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH             ? 256
-             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN   ? 98304
-             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR ? 98304
-             : what == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE                       ? 4 << 20
-             : what == CU_DEVICE_ATTRIBUTE_CLOCK_RATE || what == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE ? 1000000 : 0;
+    *value = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR                                      ? architecture() / 10
+             : what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR                                    ? architecture() % 10
+             : what == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                                        ? 8
+             : what == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH                                     ? 256
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN                           ? (int)shared_memory()
+             : what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR                        ? (int)shared_memory()
+             : what == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE                                               ? 4 << 20
+             : what == CU_DEVICE_ATTRIBUTE_CLOCK_RATE || what == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE ? 1000000
+                                                                                                       : 0;
     return CUDA_SUCCESS;
 }
 

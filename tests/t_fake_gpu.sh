@@ -6,20 +6,23 @@
 mkdir "$work/driver" && cp "$(realpath "${2:?usage: t_fake_gpu.sh LIB FAKE_LIBCUDA BIN}")" "$work/driver/libcuda.so.1"
 bin=$(realpath "$3")
 export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-calls=${CALLS:-4000}
+calls=${CALLS:-2500}
 
-# on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : right within two minutes
+# on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : right within LIMIT seconds
 on_fake() {
     what=$1
     shift
-    timeout 120 env "$@" --lib "$LIB" > "$work/out" 2> "$work/err"
+    timeout "${LIMIT:-120}" env "$@" --lib "$LIB" > "$work/out" 2> "$work/err"
     status=$?
     [ $status = 0 ] || fail "$what: status $status: $(grep -vE '^[a-z_0-9]+ +[0-9]+ calls$' "$work/out" | head -3) $(head -3 "$work/err")"
     echo "$what: $(tail -1 "$work/out")"
 }
 
-on_fake "host operands" "$bin/fuzz" --calls "$calls" --expect-gpu
-on_fake "GPU operands" "$bin/fuzz" --calls "$calls" --device --expect-gpu
+for arch in 70 90; do
+    on_fake "host operands, $arch" FAKE_CUDA_ARCH=$arch "$bin/fuzz" --calls "$calls" --seed $arch --expect-gpu
+    on_fake "GPU operands, $arch" FAKE_CUDA_ARCH=$arch "$bin/fuzz" --calls "$calls" --seed $arch --device --expect-gpu
+done
+export FAKE_CUDA_ARCH=90
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual 700
 on_fake values "$bin/t_values" --expect-gpu --residual 300
