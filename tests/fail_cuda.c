@@ -18,7 +18,11 @@ typedef long word;
 typedef int function(PARAMETERS);
 
 /* Passed on uncounted. */
-#define OTHERS(X) X(cuCtxSetCurrent) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuDevicePrimaryCtxReset)
+#define OTHERS(X)                                                                                                                                    \
+    X(cuCtxSetCurrent)                                                                                                                               \
+    X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuMemGetAddressRange) X(cuDevicePrimaryCtxReset) X(cuModuleLoad)         \
+        X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD32Async) X(cuStreamCreate) X(cuEventElapsedTime)   \
+            X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
 
 enum {
 #define GG_NEEDED(name) ID_##name,
@@ -98,6 +102,16 @@ static bool works_on_a_lost_gpu(int id)
     return id == ID_cuCtxPopCurrent || id == ID_cuGetErrorString;
 }
 
+/* Of the allocation at an address; 0 when the driver does not know it. */
+static long bytes_at(word address)
+{
+    size_t bytes = 0;
+    CUdeviceptr base;
+    if (!real[ID_cuMemGetAddressRange] || real[ID_cuMemGetAddressRange]((word)&base, (word)&bytes, address, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+        return 0;
+    return (long)bytes;
+}
+
 static int call(int id, PARAMETERS)
 {
     unsigned long struck = atomic_load(&fail_cuda.struck);
@@ -110,7 +124,12 @@ static int call(int id, PARAMETERS)
     }
     if (!real[id])
         return CUDA_ERROR_NOT_SUPPORTED;
+    const long freed = id == ID_cuMemFree ? bytes_at(a) : 0;
     int result = real[id](ARGUMENTS);
+    if (result == CUDA_SUCCESS && (id == ID_cuMemAlloc || freed))
+        atomic_fetch_add(&fail_cuda.gpu_bytes, id == ID_cuMemAlloc ? bytes_at((word) * (CUdeviceptr *)a) : -freed);
+    if (id == ID_cuDevicePrimaryCtxReset)
+        atomic_store(&fail_cuda.gpu_bytes, 0);
     for (int kind = 0; id == ID_cuDevicePrimaryCtxReset && kind < FAULT_KINDS; kind++)
         atomic_store(&fail_cuda.live[kind], 0);
     for (unsigned n = 0; n < sizeof changes / sizeof *changes && result == CUDA_SUCCESS; n++)

@@ -30,6 +30,7 @@ struct faults {
     _Atomic unsigned long calls[FAULT_FUNCTIONS];
     _Atomic unsigned long struck;
     _Atomic long live[FAULT_KINDS]; /* objects created and not yet destroyed, armed or not */
+    _Atomic long gpu_bytes;         /* of GPU memory allocated and not yet freed: by this process alone, unlike what the driver says is left */
     _Atomic uint64_t draws;
 };
 

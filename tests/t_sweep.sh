@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — sweep.c, or soak.c when called t_soak.sh, over LIB, on DRIVER: fake_cuda.c's library, or `real` for the
-# machine's own libcuda.so.1. BIN has the programs and the two failing libraries; one with sanitizers cannot be preloaded, and there is none.
+# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — sweep.c, or soak.c or t_capture.c when called t_soak.sh or t_capture.sh, over LIB, on DRIVER: fake_cuda.c's
+# library, or `real` for the machine's own libcuda.so.1. BIN has the programs and the two failing libraries; one with sanitizers cannot be preloaded, and there is none.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_sweep.sh LIB BIN DRIVER}") driver=${3:?usage: t_sweep.sh LIB BIN DRIVER}
 shift 3
@@ -10,7 +10,7 @@ if [ "$driver" = real ]; then
 fi
 mkdir "$work/driver" && cp "$bin/libfail_cuda.so" "$work/driver/libcuda.so.1"
 program=$(basename "$0" .sh) libc=$bin/libfail_libc.so
-program=${program#t_}
+[ -x "$bin/$program" ] || program=${program#t_}
 [ -e "$libc" ] && [ "$program" = sweep ] || libc=
 FAIL_CUDA_DRIVER=$(realpath "$driver") LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$libc \
     "$bin/$program" --lib "$LIB" "$@"
