@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t_client.sh LIB CLIENT [LEAST] — a real program that knows nothing of LIB (tests/clients), run without LIB and again with LIB preloaded: the same
-# results, and statistics that prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some). N is the
-# size. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (tools/setup.sh, where it could install) a missing one is a failure.
+# results, and statistics that prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some), or as many
+# as clients/count.c saw without LIB. N is the size. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (tools/setup.sh, where it could install) a missing one is a failure.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")/clients
 client=${2:?usage: t_client.sh LIB CLIENT [LEAST]} least=${3:-1}
@@ -12,7 +12,7 @@ python=${PYTHON:-python3}
 cc=${CC:-gcc}
 need() { command -v "$1" > /dev/null || absent "no $1"; }
 build() { "$@" -O2 -o "$work/program" 2> "$work/log" || absent "it does not build: $(grep -m1 error "$work/log")"; program=("$work/program"); }
-preload=$LIB
+preload=$LIB count=
 tolerance=1e-9
 
 case $client in
@@ -34,6 +34,7 @@ armadillo) need g++ && build g++ "$here/armadillo.cpp" -larmadillo ;;
 eigen) need g++ && build g++ -I/usr/include/eigen3 "$here/eigen.cpp" -lblas ;;
 lapack) # Debian chooses OpenBLAS's own liblapack.so.3 where that is installed: it never calls out. This is netlib's.
     build "$cc" "$here/lapack.c" -llapack -lblas -lm
+    "$cc" -O2 -shared -fPIC "$here/count.c" -o "$work/count.so" && count=$work/count.so || absent "count.c does not build"
     export LD_LIBRARY_PATH=$debian/lapack${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     ;;
 fortran) need gfortran && build gfortran "$here/fortran.f90" -lblas ;;
@@ -56,7 +57,7 @@ hpcc)
 esac
 
 cd "$work" || exit 1
-GPUGEMM_MODE=cpu "${program[@]}" > without 2> err || { fail "it fails without LIB, too: $(tail -3 err)"; finish; }
+GPUGEMM_MODE=cpu COUNT=count ${count:+env LD_PRELOAD="$count"} "${program[@]}" > without 2> err || { fail "it fails without LIB, too: $(tail -3 err)"; finish; }
 rm -f hpccoutf.txt
 GPUGEMM_STATS="$work/stats.%p.json" ${preload:+env LD_PRELOAD="$preload"} "${program[@]}" > with 2> err || { fail "with LIB: $(tail -3 err)"; finish; }
 
@@ -66,6 +67,11 @@ for file in stats.*.json; do
     calls=$((calls + $(stat_of "$file" calls))) gpu=$((gpu + $(stat_of "$file" gpu)))
 done
 echo "$client: LIB saw $calls calls, $gpu on the GPU"
+if [ -n "$count" ]; then # how many there are depends on the LAPACK's version
+    least=$(cat count)
+    echo "$client: $least calls without LIB"
+    [ "$least" -gt 0 ] || absent "its LAPACK calls no dgemm_ but its own"
+fi
 [ "$calls" -ge "$least" ] || fail "only $calls calls of at least $least came through LIB"
 [ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "none on the GPU"
 
