@@ -18,11 +18,12 @@ typedef long word;
 typedef int function(PARAMETERS);
 
 /* Passed on uncounted. */
-#define OTHERS(X)                                                                                                                                    \
-    X(cuCtxSetCurrent)                                                                                                                               \
-    X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuMemGetAddressRange) X(cuDevicePrimaryCtxReset) X(cuModuleLoad)         \
-        X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD32Async) X(cuStreamCreate) X(cuEventElapsedTime)   \
-            X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
+/* clang-format off */
+#define OTHERS(X) X(cuCtxSetCurrent) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuMemGetAddressRange) X(cuModuleLoad) \
+    X(cuDevicePrimaryCtxReset) X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD32Async) X(cuStreamCreate) \
+    X(cuEventElapsedTime) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) \
+    X(cuGraphDestroy)
+/* clang-format on */
 
 enum {
 #define GG_NEEDED(name) ID_##name,

@@ -1,7 +1,7 @@
 /* fuzz.c — random gemm calls under every spelling, against OpenBLAS and against the componentwise error bound.
  *
  *   fuzz [--calls N] [--seed S] [--jobs J] [--threads T] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu] [--device]
- *        [--largest D]
+ *        [--largest D] [--type s|d]
  *
  * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Shapes go to 300, and the
  * operands lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and
@@ -384,11 +384,20 @@ int main(int argc, char **argv)
     uint64_t calls = 100000, seed = 1, only = UINT64_MAX;
     long jobs = 0, threads = 1;
     int partial = 0, expect_gpu = 0, device = 0;
-    const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0";
-    const struct option options[] = {{"calls", 1, 0, 'n'}, {"seed", 1, 0, 's'},       {"jobs", 1, 0, 'j'},     {"threads", 1, 0, 't'},
-                                     {"lib", 1, 0, 'l'},   {"oracle", 1, 0, 'r'},     {"only", 1, 0, 'o'},
-                                     {"partial", 0, &partial, 1}, {"expect-gpu", 0, &expect_gpu, 1},
-                                     {"device", 0, &device, 1}, {"largest", 1, 0, 'g'}, {0}};
+    const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *type = "sd";
+    const struct option options[] = {{"calls", 1, 0, 'n'},
+                                     {"seed", 1, 0, 's'},
+                                     {"jobs", 1, 0, 'j'},
+                                     {"threads", 1, 0, 't'},
+                                     {"lib", 1, 0, 'l'},
+                                     {"oracle", 1, 0, 'r'},
+                                     {"only", 1, 0, 'o'},
+                                     {"partial", 0, &partial, 1},
+                                     {"expect-gpu", 0, &expect_gpu, 1},
+                                     {"device", 0, &device, 1},
+                                     {"largest", 1, 0, 'g'},
+                                     {"type", 1, 0, 'y'},
+                                     {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 'n': calls = strtoull(optarg, NULL, 0); break;
@@ -398,6 +407,7 @@ int main(int argc, char **argv)
         case 'l': lib = optarg; break;
         case 'r': blas = optarg; break;
         case 'g': largest = atoi(optarg) > USUAL ? atoi(optarg) : USUAL; break;
+        case 'y': type = optarg; break;
         case 'o': only = strtoull(optarg, NULL, 0); break;
         case 0: break;
         default: return 2;
@@ -411,12 +421,12 @@ int main(int argc, char **argv)
     void *library = open_library(lib, RTLD_LOCAL), *reference = open_library(blas, RTLD_LOCAL);
     int found = find_spellings(library);
     for (int i = 0; i < SPELLINGS; i++)
-        if (spellings[i].address)
+        if (spellings[i].address && strchr(type, "sd"[spellings[i].dbl]))
             usable[usable_count++] = &spellings[i];
-        else if (!partial)
+        else if (!spellings[i].address && !partial)
             fprintf(stderr, "%s lacks %s\n", lib, spellings[i].name);
     for (int i = 0; i < 2; i++)
-        if ((api[i].address = dlsym(library, api[i].name)))
+        if ((api[i].address = dlsym(library, api[i].name)) && strchr(type, "sd"[i]))
             usable[usable_count++] = &api[i];
     for (int i = 0; i < 2; i++)
         if (!(oracle[i].address = dlsym(reference, oracle[i].name)))

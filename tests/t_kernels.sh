@@ -1,24 +1,40 @@
 #!/usr/bin/env bash
 # t_kernels.sh LIB FUZZ T_VALUES T_SHAPES — every row of cuda/kernels.def that multiplies, forced in turn with GPUGEMM_KERNEL: fuzz over host and over
-# GPU operands, the properties of t_values and the sizes of t_shapes. The statistics must name the row: a forced row that is not legal here is passed over.
+# GPU operands, the properties of t_values and the sizes of t_shapes, in the row's type. The statistics must name the row: a forced row that is not legal
+# here is passed over. JOBS rows at a time.
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_kernels.sh LIB FUZZ T_VALUES T_SHAPES}") values=$(realpath "$3") shapes=$(realpath "$4")
 export GPUGEMM_MODE=gpu
-rows=$(sed -nE 's/^GG_KERNEL\(([a-z0-9_]+),.*/\1/p' "$(dirname "$0")/../cuda/kernels.def" | grep -vE '^gg_|_sum')
+rows=$(sed -nE 's/^GG_KERNEL\(([a-z0-9_]+), *[a-z0-9_]+, GG_(.),.*/\1:\2/p' "$(dirname "$0")/../cuda/kernels.def" | grep -vE '^gg_|_sum')
+
+try() { # try ROW TYPE SEED: in a folder of its own, where its failures are left
+    local row=$1 type=$2 seed=$3
+    export GPUGEMM_KERNEL=$row
+    mkdir "$work/$row" && cd "$work/$row" || return
+    GPUGEMM_STATS=stats.json "$values" --lib "$LIB" --expect-gpu --type "$type" --residual 1000 > out 2>&1
+    local status=$?
+    [ $status = 77 ] && { cp out "$work/no_gpu"; return; }
+    grep -q "\"$row\"" stats.json || { echo "$row: not legal on this GPU"; return; }
+    touch tried
+    [ $status = 0 ] || fail "$row: t_values: $(tail -3 out)" > failed_values
+    "$shapes" --lib "$LIB" --oracle "$OPENBLAS_DIR/libopenblas.so.0" --type "$type" --cases "$((${CALLS:-4000} / 16))" > out 2>&1 || fail "$row: t_shapes: $(head -3 out)" > failed_shapes
+    echo "$row: shapes: $(tail -1 out)"
+    for where in "" --device; do
+        "$fuzz" --lib "$LIB" --calls $((${CALLS:-4000} / 2)) --threads 4 --type "$type" --seed "$seed" --expect-gpu $where > out 2>&1 ||
+            fail "$row: fuzz $where: $(grep -v ' calls$' out | head -4)" > "failed_fuzz$where"
+        echo "$row: $(tail -1 out)"
+    done
+}
+
 seed=100
 for row in $rows; do
-    export GPUGEMM_KERNEL=$row
     seed=$((seed + 1))
-    GPUGEMM_STATS="$work/stats.json" "$values" --lib "$LIB" --expect-gpu > "$work/out" 2>&1
-    status=$?
-    [ $status = 77 ] && skip "$(cat "$work/out")"
-    grep -q "\"$row\"" "$work/stats.json" || { echo "$row: not legal on this GPU"; continue; }
-    [ $status = 0 ] || fail "$row: t_values: $(tail -3 "$work/out")"
-    "$shapes" --lib "$LIB" --oracle "$OPENBLAS_DIR/libopenblas.so.0" --cases "$((${CALLS:-4000} / 8))" > "$work/out" 2>&1 || fail "$row: t_shapes: $(head -3 "$work/out")"
-    echo "$row: shapes: $(tail -1 "$work/out")"
-    for where in "" --device; do
-        "$fuzz" --lib "$LIB" --calls "${CALLS:-4000}" --jobs 4 --seed $seed --expect-gpu $where > "$work/out" 2>&1 || fail "$row: fuzz $where: $(grep -v ' calls$' "$work/out" | head -4)"
-        echo "$row: $(tail -1 "$work/out")"
-    done
+    while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-4}" ]; do wait -n; done
+    try "${row%:*}" "$(echo "${row#*:}" | tr SD sd)" $seed &
 done
+wait
+[ ! -e "$work/no_gpu" ] || skip "$(cat "$work/no_gpu")"
+for row in $rows; do cat "$work/${row%:*}"/failed_* 2> /dev/null; done
+failures=$(ls "$work"/*/failed_* 2> /dev/null | wc -l)
+[ "$(ls "$work"/*/tried 2> /dev/null | wc -l)" -ge 8 ] || fail "too few rows were tried"
 finish

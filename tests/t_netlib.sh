@@ -17,14 +17,32 @@ extend() {
          { print }' "$1"
 }
 
-# verdict TESTER INPUT PRELOAD DIR > the lines that say how it went
+# verdict TESTER INPUT PRELOAD DIR > the lines that say how it went; in the current folder
 verdict() {
-    (cd "$work" && rm -f ./*.out ./*.OUT && env LD_LIBRARY_PATH="$4:$RUNTIME" LD_PRELOAD="$3" GPUGEMM_STATS="$work/stats.json" \
-        GPUGEMM_BLAS="${5:-}" "$TESTERS/$1" < "$2" > "$work/stdout" 2> "$work/stderr")
-    grep -av '^#' "$work/stderr" # a backtrace's addresses differ anyway
-    cat "$work/stdout" "$work"/*.out 2>/dev/null | grep -aE 'PASSED|FAIL|SUSPECT|\*\*\*|END OF TESTS'
+    rm -f ./*.out ./*.OUT
+    env LD_LIBRARY_PATH="$4:$RUNTIME" LD_PRELOAD="$3" GPUGEMM_STATS=stats.json GPUGEMM_BLAS= "$TESTERS/$1" < "$2" > stdout 2> stderr
+    grep -av '^#' stderr # a backtrace's addresses differ anyway
+    cat stdout ./*.out 2>/dev/null | grep -aE 'PASSED|FAIL|SUSPECT|\*\*\*|END OF TESTS'
 }
 
+try() { # try DIR TESTER INPUT EXTRA: in a folder of its own, named for it
+    local dir=$1 tester=$2 input=$3 extra=$4 what="$2, ${3##*/}, over ${1##*/}"
+    mkdir "$work/$what" && cd "$work/$what" || return
+    verdict "$tester" "$input" "$extra" "$dir" > without
+    rm -f stats.json
+    verdict "$tester" "$input" "$LIB${extra:+ $extra}" "$dir" > with
+    passed=$(grep -ciE 'gemm +PASSED' with)
+    tests=$(sed -nE 's/.*[gG][eE][mM][mM] .*\( *([0-9]+) CALLS\).*/\1/p' with | awk '{ n += $1 } END { print n + 0 }')
+    calls=$(stat_of stats.json calls) gpu=$(stat_of stats.json gpu)
+    echo "$what: $passed verdicts on $tests gemm calls; LIB saw $calls, $gpu on the GPU"
+    diff without with || fail "$what: not as without LIB"
+    [ "$passed" -ge 2 ] || fail "$what: gemm did not pass"
+    [ "$calls" -ge "$tests" ] && [ "$tests" -gt 0 ] || fail "$what: calls went past LIB"
+    [ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "$what: none on the GPU"
+    [ "$failures" = 0 ] && touch passed
+}
+
+tried=0
 for dir in "$REFBLAS_DIR" "$OPENBLAS_DIR"; do
     [ -e "$dir/libblas.so.3" ] || { echo "no libblas.so.3 in $dir: left out"; continue; }
     for tester in xblat3s xblat3d xscblat3 xdcblat3; do
@@ -36,21 +54,15 @@ for dir in "$REFBLAS_DIR" "$OPENBLAS_DIR"; do
         esac
         [ "$dir" = "$REFBLAS_DIR" ] && extra=
         [ "$dir" != "$REFBLAS_DIR" ] && [ -z "$extra" ] && [ "${tester%cblat3}" != "$tester" ] && continue
-        extend "$stock" > "$work/extended"
-        for input in "$stock" "$work/extended"; do
-            what="$tester, ${input##*/}, over ${dir##*/}"
-            verdict "$tester" "$input" "$extra" "$dir" > "$work/without"
-            rm -f "$work/stats.json"
-            verdict "$tester" "$input" "$LIB${extra:+ $extra}" "$dir" > "$work/with"
-            passed=$(grep -ciE 'gemm +PASSED' "$work/with")
-            tests=$(sed -nE 's/.*[gG][eE][mM][mM] .*\( *([0-9]+) CALLS\).*/\1/p' "$work/with" | awk '{ n += $1 } END { print n + 0 }')
-            calls=$(stat_of "$work/stats.json" calls) gpu=$(stat_of "$work/stats.json" gpu)
-            echo "$what: $passed verdicts on $tests gemm calls; LIB saw $calls, $gpu on the GPU"
-            diff "$work/without" "$work/with" || fail "$what: not as without LIB"
-            [ "$passed" -ge 2 ] || fail "$what: gemm did not pass"
-            [ "$calls" -ge "$tests" ] && [ "$tests" -gt 0 ] || fail "$what: calls went past LIB"
-            [ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "$what: none on the GPU"
+        extend "$stock" > "$work/extended-${stock##*/}"
+        for input in "$stock" "$work/extended-${stock##*/}"; do
+            while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-2}" ]; do wait -n; done
+            try "$dir" "$tester" "$input" "$extra" &
+            tried=$((tried + 1))
         done
     done
 done
+wait
+failures=$((tried - $(ls -d "$work"/*/passed 2> /dev/null | wc -l)))
+[ $tried -gt 0 ] || fail "there was no BLAS to try"
 finish

@@ -5,14 +5,19 @@
 fuzz=$(realpath "${1:?usage: t_ptx.sh FUZZ T_VALUES T_SHAPES}") values=$(realpath "$2") shapes=$(realpath "$3")
 root=$(realpath "$(dirname "$0")/..")
 command -v cmake > /dev/null || skip "no cmake"
-for arch in ${ARCHITECTURES:-80 75}; do
-    build=$work/$arch
+one() { # one ARCHITECTURE; ends with a failure's text in failed-ARCHITECTURE
+    local arch=$1 build=$work/$1
     if ! { cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGPUGEMM_CUDA_ARCHITECTURES="$arch" -DGPUGEMM_TESTS=OFF &&
-        cmake --build "$build" -j "$(nproc)" --target gpugemm; } > "$work/out" 2>&1; then
-        grep -q 'none of them is known' "$work/out" && echo "$arch: not known to this nvcc" || fail "$arch: no build: $(tail -5 "$work/out")"
-        continue
+        cmake --build "$build" -j "$(nproc)" --target gpugemm; } > "$work/out-$arch" 2>&1; then
+        grep -q 'none of them is known' "$work/out-$arch" && echo "$arch: not known to this nvcc" || fail "$arch: no build: $(tail -5 "$work/out-$arch")" > "$work/failed-$arch"
+        return
     fi
-    echo "compute capability $arch:"
-    CALLS=${CALLS:-600} "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" "$shapes" || fail "$arch: t_kernels.sh: status $?"
-done
+    CALLS=${CALLS:-600} JOBS=2 "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" "$shapes" > "$work/out-$arch" 2>&1 ||
+        fail "$arch: t_kernels.sh: status $?" > "$work/failed-$arch"
+    sed "s/^/compute capability $arch: /" "$work/out-$arch"
+}
+for arch in ${ARCHITECTURES:-80 75}; do one "$arch" & done
+wait
+cat "$work"/failed-* 2> /dev/null
+failures=$(ls "$work"/failed-* 2> /dev/null | wc -l)
 finish

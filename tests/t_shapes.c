@@ -1,7 +1,7 @@
 /* t_shapes.c — the sizes at which kernels go wrong, mixed: {1, 2, 7, 8, 15, ... 1023} in m, n and k, every layout, leading dimensions + {0, 1, 3, 7},
  * base pointers off by one element, alpha and beta from {0, 1, -1, 0.7}; operands in GPU memory, for whichever kernel GPUGEMM_KERNEL forces.
  *
- *   t_shapes [--lib PATH] [--oracle PATH] [--cases N] [--expect-gpu]
+ *   t_shapes [--lib PATH] [--oracle PATH] [--cases N] [--type s|d] [--expect-gpu]
  *
  * All elements are compared with OpenBLAS's dgemm on the same numbers: sgemm within the componentwise bound, dgemm within twice it, and every other
  * case has small integers, where the two must agree exactly (alpha or beta = 0.7: to two roundings). Around the operands, and in C when beta = 0, is
@@ -32,6 +32,7 @@ static __typeof__(gpugemm_dgemm) *dgemm;
 static __typeof__(gpugemm_warmup) *warmup;
 static __typeof__(gpugemm_last_decision) *last_decision;
 static oracle_gemm *oracle;
+static const char *only_type = "";
 
 static void poison(void *to, bool dbl, size_t elements)
 {
@@ -71,7 +72,7 @@ static void multiply(const struct operand *a, const struct operand *b, bool ta, 
 
 static void test_case(uint64_t *r, int index, struct operand *a, struct operand *b, struct operand *c, double *product, double *size, void *result)
 {
-    const bool dbl = index & 1, ta = index & 2, tb = index & 4, integers = index & 8;
+    const bool dbl = *only_type ? *only_type == 'd' : index & 1, ta = index & 2, tb = index & 4, integers = index & 8;
     const int m = extents[rng_below(r, EXTENTS)], n = extents[rng_below(r, EXTENTS)], k = extents[rng_below(r, EXTENTS)];
     const double alpha = factors[index % 11 ? rng_below(r, 2) * 2 + (rng_below(r, 3) == 0) : 1], beta = factors[rng_below(r, 4)];
     const double alpha_t = dbl ? alpha : (double)(float)alpha, beta_t = dbl ? beta : (double)(float)beta, u = dbl ? 0x1p-53 : 0x1p-24;
@@ -121,6 +122,7 @@ int main(int argc, char **argv)
         lib = strcmp(argv[i], "--lib") ? lib : argv[i + 1];
         oracle_path = strcmp(argv[i], "--oracle") ? oracle_path : argv[i + 1];
         cases = strcmp(argv[i], "--cases") ? cases : atoi(argv[i + 1]);
+        only_type = strcmp(argv[i], "--type") ? only_type : argv[i + 1];
     }
     void *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
     if (!library || !resolved(library, "gpugemm_sgemm", &sgemm) || !resolved(library, "gpugemm_dgemm", &dgemm) ||

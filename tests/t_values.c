@@ -1,10 +1,11 @@
 /* t_values.c — properties a trusted gemm has and the stock testers do not look at (each caught a planted bug that they let pass).
  *
- *   t_values [--lib PATH] [--expect-gpu] [--large] [--residual N]
+ *   t_values [--lib PATH] [--expect-gpu] [--large] [--residual N] [--type s|d]
  *
  * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows
  * give exact zeros: against Strassen. The error is that of a dot product, not of k roundings the same way. Subnormals, the range's ends,
- * NaN and Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes pass 2^31. --large wants 60 GB and a GPU. */
+ * NaN and Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes pass 2^31. --large: these alone, and sizes whose
+ * elements are more than 2^31; wants 60 GB and a GPU. */
 #include "test.h"
 
 #include "../include/gpugemm.h"
@@ -289,6 +290,17 @@ out:
             munmap((*y)->data, bytes);
 }
 
+/* Small integers that repeat after a prime number of elements; that many are drawn, the rest is copied, at the memory's pace. */
+static void fill_at_length(const struct matrix *x, int shift)
+{
+    const size_t count = (size_t)x->inner * (size_t)x->outer, size = matrix_element(x);
+    enum { PERIOD = 999983 };
+    for (int64_t i = 0; i < PERIOD && (size_t)i < count; i++)
+        matrix_set(x, i % x->inner, i / x->inner, (double)(i * 2654435761 >> shift & 7) - 3);
+    for (size_t at = PERIOD; at < count; at += PERIOD)
+        memcpy(x->data + at * size, x->data, (count - at < PERIOD ? count - at : PERIOD) * size);
+}
+
 /* m n > 2^31 elements of C for 32-bit integers, m > 2^31 for 64-bit ones; operands are small integers, so every sampled element is exact. */
 static void many_elements(uint64_t *r, const struct spelling *s, int64_t m, int64_t n, int64_t k)
 {
@@ -297,10 +309,7 @@ static void many_elements(uint64_t *r, const struct spelling *s, int64_t m, int6
     a.data = space(matrix_span(&a)), b.data = space(matrix_span(&b)), c.data = space(matrix_span(&c));
     if (!a.data || !b.data || !c.data)
         exit((perror("many_elements"), SKIP));
-    for (int64_t i = 0; i < m * k; i++)
-        matrix_set(&a, i % m, i / m, (double)(i * 2654435761 >> 7 & 7) - 3);
-    for (int64_t i = 0; i < k * n; i++)
-        matrix_set(&b, i % k, i / k, (double)(i * 2654435761 >> 9 & 7) - 3);
+    fill_at_length(&a, 7), fill_at_length(&b, 9);
     call_gemm(s, &(struct call){0, 'N', 'N', m, n, k, m, k, m, a.data, b.data, c.data, 1, 0, 1});
     for (int sample = 0; sample < 200000; sample++) {
         int64_t i = sample < 2 ? sample * (m - 1) : rng_below(r, m), j = sample < 2 ? sample * (n - 1) : rng_below(r, n);
@@ -318,6 +327,7 @@ int main(int argc, char **argv)
     const char *lib = "build/libgpugemm.so";
     bool expect_gpu = false, large = false;
     int64_t residual_n = 0;
+    int first = 0, last = 1; /* type */
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--expect-gpu"))
             expect_gpu = true;
@@ -327,6 +337,8 @@ int main(int argc, char **argv)
             lib = argv[++i];
         else if (!strcmp(argv[i], "--residual") && i + 1 < argc)
             residual_n = atoll(argv[++i]);
+        else if (!strcmp(argv[i], "--type") && i + 1 < argc)
+            first = last = *argv[++i] == 'd';
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     void *library = open_library(lib, RTLD_LOCAL);
     find_spellings(library);
@@ -340,8 +352,8 @@ int main(int argc, char **argv)
     if (!gemm[0] || !gemm[1])
         return fprintf(stderr, "%s lacks sgemm_ or dgemm_\n", lib), 1;
     uint64_t state = 7, *r = &state;
-    for (int dbl = 0; dbl < 2; dbl++)
-        for (int layout = 0; layout < 4; layout++) {
+    for (int dbl = first; dbl <= last; dbl++)
+        for (int layout = 0; layout < 4 && !large; layout++) {
             scaling(r, dbl, layout);
             zeros(r, dbl, layout);
             error_ratio(r, dbl, layout, 100, 100, 96);
@@ -358,7 +370,7 @@ int main(int argc, char **argv)
             if (expect_gpu)
                 placement(r, dbl, layout);
         }
-    for (int dbl = 0; dbl < 2; dbl++) {
+    for (int dbl = first; dbl <= last; dbl++) {
         far_apart(r, gemm[dbl], 1 << 28);
         if (gemm64[dbl]) {
             far_apart(r, gemm64[dbl], 1 << 28);
