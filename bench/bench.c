@@ -498,7 +498,7 @@ int main(int argc, char **argv)
     if (csv)
         fprintf(csv, "list,routine,layout,size,m,n,k,offset,library,kernel,rounds,median_s,min_s,max_s,tflops,ratio,error_u,sm_mhz,machine,date,"
                      "commit,data\n");
-    printf("# %s; commit %s; cuBLAS %d; precision %s, %s data; %s\n", machine, commit, version, precision, family,
+    printf("# %s; %s%s; cuBLAS %d; precision %s, %s data; %s\n", machine, strchr(commit, ' ') ? "" : "commit ", commit, version, precision, family,
            calls ? "time of a call on the host, median (least to most) of batches"
                  : "TFLOP/s, then how many times as long as the first the others take");
     find_roofline();

@@ -835,8 +835,8 @@ int main(int argc, char **argv)
         return perror(csv_path), 1;
     if (csv)
         fprintf(csv, "part,routine,layout,m,n,k,beta,memory,library,what,rounds,median_s,min_s,max_s,tflops,error_u,machine,date,commit\n");
-    printf("# %s; commit %s; %s; wall clock; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor\n",
-           machine, commit, part);
+    printf("# %s; %s%s; %s; wall clock; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor\n",
+           machine, strchr(commit, ' ') ? "" : "commit ", commit, part);
     fflush(stdout);
     int status = !strcmp(part, "start")     ? time_starts()
                  : !strcmp(part, "threads") ? time_threads()

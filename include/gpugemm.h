@@ -132,7 +132,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
 char *gpugemm_info(void);
 char *gpugemm_info_json(void); /* the same as one JSON object */
 
-/* What `gpugemm tune` does: calls the CPU BLAS and the GPU over sizes and shapes (half a minute), decides by what it measured from then on, keeps that for
+/* What `gpugemm tune` does: calls the CPU BLAS and the GPU over sizes and shapes (less than half a minute), decides by what it measured from then on, keeps that for
  * later processes of this user (see XDG_CACHE_HOME in the README), and returns a table of it. progress may be NULL; it hears what comes next, `done`
  * going from 0 to 1. The text is malloc'ed: free it. NULL: no memory. */
 char *gpugemm_tune(void (*progress)(double done, const char *what, void *argument), void *argument);

@@ -179,8 +179,9 @@ int cmd_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc = "Compares libgpugemm with the CPU BLAS and, where they are installed, cuBLAS, NVBLAS and cublasXt, in strict FP32 and "
-               "FP64, each result verified. The table is in TFLOP/s for operands in GPU memory, in ms for host memory."};
+        .doc = "Compares libgpugemm with the CPU BLAS and, where they are installed, cuBLAS, NVBLAS and cublasXt, each result "
+               "verified. The table is in TFLOP/s for operands in GPU memory (sgemm in strict FP32, as cuBLAS's), in ms for host "
+               "memory (sgemm in the default precision)."};
     struct bench b = {.sizes = "256,512,1024,2048,4096", .types = "sd", .layouts = "NN", .seconds = "0.2"};
     argp_parse(&argp, argc, argv, 0, NULL, &b);
     char version[64];

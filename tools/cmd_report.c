@@ -98,7 +98,7 @@ static void bars(FILE *out, const struct report_run *runs, int count)
             double width = WIDTH * seconds[p] / longest;
             fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>%s: %s</title></rect>\n", part_classes[p], x,
                     r * STEP + 28, width, BAR, part_names[p], cmd_seconds(seconds[p]));
-            if (width > 70)
+            if (width > 60)
                 fprintf(out, "<text class=\"in\" x=\"%.1f\" y=\"%d\">%s</text>\n", x + width / 2, r * STEP + 50, cmd_seconds(seconds[p]));
             x += width;
         }

@@ -28,7 +28,7 @@ int cmd_tune(int argc, char **argv)
     static const struct argp argp = {
         .parser = parse,
         .doc =
-            "Measures the CPU BLAS and the GPU over sizes and shapes (half a minute, on a machine that does nothing else), keeps the result for this "
+            "Measures the CPU BLAS and the GPU over sizes and shapes (less than half a minute, on a machine that does nothing else), keeps the result for this "
             "user "
             "and this machine, and prints who is faster where. Without it the library learns the same from the calls of the program, more slowly."};
     argp_parse(&argp, argc, argv, 0, NULL, NULL);

@@ -1,5 +1,7 @@
-/* Reference LAPACK over a BLAS: LU and Cholesky, blocked (dgetrf, dpotrf: updates of rank 64) and recursive (dgetrf2, dpotrf2), and a solve. */
+/* Reference LAPACK over a BLAS: LU and Cholesky, blocked (dgetrf, dpotrf: updates of rank 64) and recursive (dgetrf2, dpotrf2), and a solve.
+ * N is the size, CASES the cases wanted (all). */
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +25,22 @@ static void fill(double *x)
             x[i + (size_t)j * n] = x[j + (size_t)i * n] = (double)rand() / RAND_MAX - 0.5 + (i == j) * n;
 }
 
+static bool is_wanted(const char *name)
+{
+    const char *cases = getenv("CASES");
+    size_t length = strlen(name);
+    for (const char *word = cases; word; word = strchr(word, ','), word += word != NULL)
+        if (strncmp(word, name, length) == 0 && (word[length] == ',' || !word[length]))
+            return true;
+    return !cases;
+}
+
 static void answer(const char *name, void (*compute)(int *info))
 {
     struct timespec t[2];
     int info;
+    if (!is_wanted(name))
+        return;
     fill(a);
     clock_gettime(CLOCK_MONOTONIC, &t[0]);
     compute(&info);
@@ -34,7 +48,8 @@ static void answer(const char *name, void (*compute)(int *info))
     double sum = 0;
     for (size_t i = 0; i < (size_t)n * n; i++)
         sum += a[i] * a[i];
-    printf("time %s %.6f\n%s %.15g\n", name, (double)(t[1].tv_sec - t[0].tv_sec) + 1e-9 * (double)(t[1].tv_nsec - t[0].tv_nsec), name, sqrt(sum) + info);
+    printf("time %s %.6f\n%s %.15g\n", name, (double)(t[1].tv_sec - t[0].tv_sec) + 1e-9 * (double)(t[1].tv_nsec - t[0].tv_nsec), name,
+           sqrt(sum) + info);
 }
 
 static void getrf(int *info) { dgetrf_(&n, &n, a, &n, pivots, info); }
