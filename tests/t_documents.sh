@@ -45,6 +45,18 @@ echo "README: $count commands"
 [ "$(grep -cE '^    tools/setup.sh (run|test)' "$root/README.md")" = 2 ] || fail "README: exactly two set-up commands"
 unset C_INCLUDE_PATH
 
+# every source has its place in "Reading the source", and no document points to a file that is not there
+sed -n '/^## Reading the source/,/^## /p' "$root/README.md" > "$work/reading"
+for source in "$root"/src/*.c; do
+    name=${source##*/}
+    grep -qE "(^|[^a-z_])${name%.c}\\.c" "$work/reading" || fail "README: $name is not in Reading the source"
+done
+for document in README.md CONTRIBUTING.md docs/commands.md docs/precision.md; do
+    while read -r target; do
+        [ -e "$root/$(dirname $document)/$target" ] || fail "$document points to $target, which is not there"
+    done < <(grep -oE '\]\([^)#]+' "$root/$document" | sed 's/^](//' | grep -v '^http')
+done
+
 # ---- examples ------------------------------------------------------------------------------------------------------------------------------------
 
 rm -rf "$work/here"
