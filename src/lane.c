@@ -49,12 +49,13 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     return NULL;
 }
 
-/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. Under g.lock. */
-static void forget_gone(void)
+/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. `there`, just entered, is not. Under
+ * g.lock. */
+static void forget_gone(const struct gg_device *there)
 {
     for (int i = g.lane_count - 1; i >= 0; i--) {
         struct gg_lane *lane = g.lanes[i];
-        if (lane->taken || !gg_gpu_is_gone(lane->dev))
+        if (lane->taken || lane->dev == there || !gg_gpu_is_gone(lane->dev))
             continue;
         g.arena_bytes -= lane->arena_bytes;
         g.pinned_bytes -= lane->pinned_bytes;
@@ -62,7 +63,7 @@ static void forget_gone(void)
         free(lane);
         g.lanes[i] = g.lanes[--g.lane_count];
     }
-    if (g.slots_of && g.lanes_taken == 0 && gg_gpu_is_gone(g.slots_of)) {
+    if (g.slots_of && g.slots_of != there && g.lanes_taken == 0 && gg_gpu_is_gone(g.slots_of)) {
         g.slots_of = NULL;
         g.sought = false;
     }
@@ -71,7 +72,7 @@ static void forget_gone(void)
 struct gg_lane *gg_lane_take(struct gg_device *dev)
 {
     pthread_mutex_lock(&g.lock);
-    forget_gone();
+    forget_gone(dev);
     struct gg_lane *lane = NULL;
     for (;;) {
         bool any = false;
@@ -152,6 +153,17 @@ void gg_lane_give(struct gg_lane *lane)
         g.watched = gg_thread_start(watch, NULL);
     pthread_cond_broadcast(&g.given); /* to all: who is woken may be waiting for a lane of another device */
     pthread_mutex_unlock(&g.lock);
+}
+
+gg_stream gg_lane_up(const struct gg_device *dev)
+{
+    pthread_mutex_lock(&g.lock);
+    int i = 0;
+    while (g.lanes[i]->dev != dev)
+        i++;
+    gg_stream up = g.lanes[i]->up;
+    pthread_mutex_unlock(&g.lock);
+    return up;
 }
 
 int64_t gg_lane_allowance(const struct gg_lane *lane)

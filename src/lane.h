@@ -37,6 +37,9 @@ struct gg_lane {
 struct gg_lane *gg_lane_take(struct gg_device *dev);
 void gg_lane_give(struct gg_lane *lane);
 
+/* The stream on which all callers of this device may send: copies of several streams get in each other's way. One of its lanes is taken. */
+gg_stream gg_lane_up(const struct gg_device *dev);
+
 /* Bytes of GPU memory this lane's arena may have, under GPUGEMM_GPU_MEMORY and what is free. */
 int64_t gg_lane_allowance(const struct gg_lane *lane);
 bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
