@@ -58,13 +58,21 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
+/* Of all threads' rate, what C of this size can use: OpenBLAS cuts C among its threads, never k (H200's host, 16 threads over one: 64 x 64 2.5 to 3.8
+ * times as fast, 300 x 300 5 to 6.8, 512 x 512 and larger 10 to 12). */
+static double share_of_threads(double m, double n, double threads)
+{
+    const double useful = 3 + m * n / 35000, most = 0.65 * threads;
+    return useful < most ? useful / most : 1;
+}
+
 /* What it multiplies the CPU packs first, at a quarter of what memory gives (OpenBLAS, 16 x 4096 x 4096: 10 GB/s, 4096 x 16 x 4096: 23); not for a vector. */
 double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k, passes = p->m > 1 && p->n > 1 ? 4 : 1;
     double bytes = (double)gg_size(p->type) * (passes * (m * k + k * n) + 2 * m * n);
     double team = m * n * k > 64 * 64 * 64 ? rates->cpu_team : 0; /* from there on OpenBLAS wakes its threads */
-    return rates->cpu_latency + team + larger(2 * m * n * k / rates->cpu_flops[p->type], bytes / rates->cpu_bandwidth);
+    return rates->cpu_latency + team + larger(2 * m * n * k / (rates->cpu_flops[p->type] * share_of_threads(m, n, rates->cpu_threads)), bytes / rates->cpu_bandwidth);
 }
 
 /* A staged call moves A and B in, C out (and in, when beta asks for it), and overlaps all that with the kernels but for the ends. */
@@ -96,6 +104,7 @@ void gg_rates_default(struct gg_rates *rates, int threads)
     rates->cpu_flops[GG_D] = cpu;
     rates->cpu_bandwidth = 12e9 * (n < 8 ? n : 8);
     rates->cpu_latency = 1e-6;
+    rates->cpu_threads = n;
     rates->cpu_team = n > 1 ? 2e-6 * n : 1e-9;
     rates->start = 0.4; /* cuInit, a context and the first module: 0.2–0.6 s on the H200 machine (2026-11) */
 }
@@ -162,7 +171,7 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     count(rates, holder, p, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
-    if (count >= 256 && (count & (count - 1)) == 0 && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) &&
+    if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced is for tests, many at a time */ && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) &&
         !gg_thread_start(save_thread, NULL))
         atomic_store(&g.saving, false);
 }
@@ -224,6 +233,8 @@ static bool read_line(const char *line, struct gg_rates *rates)
     if (sscanf(line, "seen %d %d %d %d %lf", &who, &type, &shape, &work, &value) == 5) {
         if ((who | type) & ~1 || shape < 0 || shape >= GG_SHAPES || work < 0 || work >= GG_WORKS || !(value > 0.01 && value < 100))
             return false;
+        const double most = 4; /* what another process has seen, perhaps on a busy machine, is not to keep a side from being tried soon */
+        value = value > most ? most : value < 1 / most ? 1 / most : value;
         atomic_init(&rates->seen[who][type][shape][work], (float)value);
         return true;
     }

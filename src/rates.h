@@ -22,6 +22,7 @@ struct gg_rates {
     _Atomic double cpu_bandwidth; /* bytes/s of operands it gets through at most */
     _Atomic double cpu_latency;   /* seconds a CPU call takes at least */
     _Atomic double cpu_team;      /* and when it is large enough for all threads */
+    double cpu_threads;           /* how many those are; not in the file, which is of a machine with so many */
     _Atomic double start;         /* seconds to bring the GPU up */
     /* What like calls took, as a multiple of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: one, which bore the
      * cost of being the first. */
