@@ -57,6 +57,9 @@ bool gg_gpu_loaded(void);
 /* Is it in the heap that brk grows? Then it is host memory, and the driver need not be asked (0.1 µs a pointer). */
 bool gg_gpu_in_heap(const void *pointer);
 
+/* Are all three in host memory, page-locked or not? As gg_gpu_locate, but what it has said of the same pages is remembered for some microseconds. */
+bool gg_gpu_on_host(const void *const operands[3]);
+
 struct gg_location {
     enum gg_place place;
     int ordinal;

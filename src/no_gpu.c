@@ -30,6 +30,12 @@ bool gg_gpu_in_heap(const void *pointer)
     return true;
 }
 
+bool gg_gpu_on_host(const void *const operands[3])
+{
+    (void)operands;
+    return true;
+}
+
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     (void)pointer;

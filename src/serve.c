@@ -15,6 +15,7 @@
 static struct {
     _Atomic int64_t lost; /* nanoseconds that calls have taken longer because the GPU was not up */
     _Atomic bool warned;  /* of a call that the CPU finished: the statistics count them */
+    _Atomic int staged;   /* calls on operands in host memory that the GPU is serving */
 } g;
 
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
@@ -95,7 +96,7 @@ static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
-    facts->may_try = true;
+    facts->may_try = atomic_load_explicit(&g.staged, memory_order_relaxed) == 0;
     return dev;
 }
 
@@ -119,7 +120,9 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     record->reason = d.reason;
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
-    record->model = d.path == GG_PATH_CPU ? d.model_cpu : d.model_gpu;
+    /* How long a call takes beside others says nothing of what it takes alone, nor which side would be faster for all of them. */
+    const bool alone = facts.may_try;
+    record->model = !alone ? 0 : d.path == GG_PATH_CPU ? d.model_cpu : d.model_gpu;
     if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
         atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d.seconds_cpu - d.seconds_gpu)), memory_order_relaxed);
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
@@ -132,14 +135,17 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
         return false;
     struct gg_outcome outcome = {.reason = d.reason};
-    double start = d.model_gpu > 0 ? gg_now() : 0;
-    bool complete = d.path == GG_PATH_DEVICE
-                        ? gg_device_gemm(dev, p, request->stream, request->wait, &outcome)
-                        : gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome);
+    double start = record->model > 0 ? gg_now() : 0;
+    const bool staged = d.path == GG_PATH_STAGED;
+    if (staged)
+        atomic_fetch_add_explicit(&g.staged, 1, memory_order_relaxed);
+    bool complete = staged ? gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome)
+                           : gg_device_gemm(dev, p, request->stream, request->wait, &outcome);
+    const int others = staged ? atomic_fetch_sub_explicit(&g.staged, 1, memory_order_relaxed) - 1 : 0;
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* else gpu.c has said it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (complete) {
-        if (start > 0 && !outcome.recovered)
+        if (start > 0 && others == 0 && !outcome.recovered)
             gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);
         record->path = d.path;
         record->kernel = outcome.kernel;
@@ -157,8 +163,8 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
 static bool is_tiny(const struct gg_gemm *p)
 {
     return (unsigned __int128)p->m * (unsigned __int128)p->n * (unsigned __int128)p->k <= 64 * 64 * 64 && gg_config()->mode == GG_MODE_AUTO &&
-           (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded() ||
-            (gg_gpu_in_heap(p->a) && gg_gpu_in_heap(p->b) && gg_gpu_in_heap(p->c)));
+           (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded() || (gg_gpu_in_heap(p->a) && gg_gpu_in_heap(p->b) && gg_gpu_in_heap(p->c)) ||
+            gg_gpu_on_host((const void *const[]){p->a, p->b, p->c}));
 }
 
 bool gg_serve(const struct gg_request *request, struct gg_record *record)
