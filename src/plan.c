@@ -310,6 +310,21 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
         }
 }
 
+/* Everything first, then C by panels of columns that keep the GPU full. */
+static void list_whole(struct gg_plan *plan, const struct gg_gemm *p, int sms)
+{
+    const int64_t tile = 128, column = ceil_div(p->m, tile), least = round_up(ceil_div(sms, column) * tile, tile), most = 12;
+    struct block all = {.m = {0, p->m}, .n = {0, p->n}, .k = {0, p->k}, .a_after = -1, .b_after = -1, .c_after = -1, .load_c = p->beta != 0, .first = true, .last = true};
+    plan->blocks = plan->load_count = plan->step_count = 0;
+    add_load(plan, p, &all, GG_A, all.m, all.k);
+    add_load(plan, p, &all, GG_B, all.k, all.n);
+    const int64_t width = gg_max(least, round_up(ceil_div(p->n, most), tile));
+    for (int64_t i = 0; i * width < p->n; i++)
+        add_step(plan, p, &all, all.m, cut(0, width, i, p->n), all.k);
+    plan->block_end[plan->blocks++] = plan->step_count;
+    plan->whole = true;
+}
+
 /* Bytes that a rectangle costs on the link. Where it is not packed every line costs some more (H200: at a pitch of 16 KB lines of 512 bytes run at 68 % of
  * the rate). */
 static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, enum gg_operand x, struct gg_range rows, struct gg_range cols)
@@ -345,6 +360,15 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
     return down;
 }
 
+/* The chain is at work on one panel of C while the one before it leaves. */
+static double whole_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
+{
+    const struct gg_range m = {0, p->m}, n = {0, p->n}, k = {0, p->k};
+    const double c = link_bytes(p, speed, GG_C, m, n), panels = plan->step_count;
+    const double up = (link_bytes(p, speed, GG_A, m, k) + link_bytes(p, speed, GG_B, k, n) + (p->beta == 0 ? 0 : c)) / speed->up, down = c / speed->down;
+    return up + (speed->whole > down ? speed->whole + down / panels : down + speed->whole / panels);
+}
+
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
     static const struct mixture mixtures[] = {{0, 4}, {0, 8}, {0, 16}, {1, 4}, {2, 4}, {4, 4}, {1, 8}, {1, 16}, {2, 8}, {2, 16}, {3, 16}, {4, 8}, {4, 16}, {5, 16}, {6, 8}, {6, 16}, {7, 8}};
@@ -371,9 +395,15 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         if (i == 0 || t < seconds)
             seconds = t, best = i;
     }
-    if (best != tried - 1)
-        list(plan, p, &s, mixtures[best]);
     plan->seconds = seconds;
+    if (speed->whole > 0 && blocks == 1) {
+        list_whole(plan, p, speed->sms);
+        double t = whole_seconds(plan, p, speed);
+        plan->whole = t < seconds;
+        plan->seconds = t < seconds ? t : seconds;
+    }
+    if (!plan->whole && (best != tried - 1 || speed->whole > 0))
+        list(plan, p, &s, mixtures[best]);
     return true;
 }
 

@@ -484,22 +484,39 @@ static void conduct(struct job *job)
 
 /* ---- long calls -------------------------------------------------------------------------------------------------------------------- */
 
-/* flop/s of the kernels that this problem gets, by select.c's model of all of it in one. */
-static double kernel_rate(const struct job *job)
+/* What select.c would have compute all of the problem, in GPU memory and aligned as it will be in the arena. */
+static struct gg_choice choose(const struct job *job, enum gg_precision precision)
 {
     const struct gg_gemm *p = job->p;
     struct gg_gemm q = *p;
-    q.a = q.b = q.c = NULL; /* aligned, as they will be in the arena */
+    q.a = q.b = q.c = NULL;
     q.lda = p->a_kmajor ? p->k : p->m, q.ldb = p->b_kmajor ? p->k : p->n, q.ldc = p->m;
-    struct gg_choice choice = gg_select(&q, &job->lane->dev->arch, gg_config()->kernel);
+    q.precision = precision;
+    return gg_select(&q, &job->lane->dev->arch, gg_config()->kernel);
+}
+
+/* flop/s of the kernels of steps. */
+static double kernel_rate(const struct job *job)
+{
+    const struct gg_gemm *p = job->p;
+    struct gg_choice choice = choose(job, GG_STRICT);
     return choice.kernel && choice.seconds > 0 ? 2 * (double)p->m * (double)p->n * (double)p->k / choice.seconds : 1e12;
 }
 
-/* A chain, if the whole problem fits the GPU at one time and the tensor cores are the choice for it. The operands then lie there as one matrix each. */
+/* Seconds of the chain that would compute all of the problem; 0: none would. */
+static double chain_seconds(const struct job *job)
+{
+    if (job->p->precision == GG_STRICT)
+        return 0;
+    struct gg_choice choice = choose(job, job->p->precision);
+    return choice.kernel && gg_is_chain(choice.kernel) ? choice.seconds : 0;
+}
+
+/* A chain, if the plan is made for one: the operands then lie on the GPU as one matrix each. */
 static void prepare_chain(struct job *job)
 {
     const struct gg_gemm *p = job->p;
-    if (job->plan.blocks != 1 || p->precision == GG_STRICT)
+    if (!job->plan.whole)
         return;
     job->choice = gg_select(p, &job->lane->dev->arch, gg_config()->kernel);
     if (!job->choice.kernel || !gg_is_chain(job->choice.kernel))
@@ -524,7 +541,9 @@ static bool prepare(struct job *job)
     int64_t budget = lane->arena_bytes, slot = gg_slot_bytes(lane);
     const struct gg_arch *arch = &lane->dev->arch;
     const struct gg_rates *rates = gg_rates();
-    struct gg_speed speed = {.up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .sms = arch->sms};
+    struct gg_speed speed = {.up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .whole = chain_seconds(job), .sms = arch->sms};
+    if (gg_config()->kernel && speed.whole > 0)
+        speed.flops = 1; /* a chain that is asked for by name is not to be outrun */
     for (int x = GG_A; x <= GG_C; x++)
         speed.pitch[x] = is_reachable(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
     bool planned = slot && gg_plan_make(plan, job->p, budget, &speed) && plan->blocks == 1;
