@@ -1,6 +1,7 @@
 /* info.c — owns the text of `gpugemm info`: what is here, what is in force, and why. It changes nothing but to start the GPU. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config.h"
 #include "dispatch.h"
@@ -27,9 +28,14 @@ static void print_gpu(FILE *out)
 static void print_blas(FILE *out)
 {
     void *dgemm = gg_real_find("dgemm_", NULL);
+    const char *core = dgemm ? gg_real_core() : NULL;
     if (dgemm)
-        fprintf(out, "CPU BLAS   %s (in a program that brings its own BLAS, that one)\n", gg_real_path());
-    else
+        fprintf(out, "CPU BLAS   %s%s%s (in a program that brings its own BLAS, that one)\n", gg_real_path(), core ? ", kernels for " : "",
+                core ? core : "");
+    if (core && strcmp(core, "Prescott") == 0)
+        fprintf(out, "           OpenBLAS takes a CPU that it does not know for a Prescott of 2004: set OPENBLAS_CORETYPE=Haswell (AVX2) or SkylakeX "
+                     "(AVX-512)\n");
+    if (!dgemm)
         fprintf(out, "CPU BLAS   none found: a program must bring its own, or GPUGEMM_BLAS name one (apt install libopenblas0)\n");
 }
 
@@ -126,7 +132,9 @@ static void print_json(FILE *out)
     gg_gpu_driver(&cuda, &devices);
     fprintf(out, "\"driver_cuda\": %d, \"gpus\": %d, ", cuda, devices);
     put_string(out, "trouble", gg_gpu_trouble(), ", ");
-    put_string(out, "cpu_blas", gg_real_find("dgemm_", NULL) ? gg_real_path() : "", ", \"options\": {");
+    put_string(out, "cpu_blas", gg_real_find("dgemm_", NULL) ? gg_real_path() : "", ", ");
+    const char *core = gg_real_core();
+    put_string(out, "cpu_blas_core", core ? core : "", ", \"options\": {");
     for (int i = 0; i < gg_option_count; i++) {
         const char *value = secure_getenv(gg_options[i].name);
         put_string(out, gg_options[i].name, value ? value : "", i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");

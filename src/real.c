@@ -230,6 +230,16 @@ const char *gg_real_path(void)
     return atomic_load(&g.path);
 }
 
+const char *gg_real_core(void)
+{
+    const char *path = atomic_load(&g.path);
+    gg_loader_enter();
+    void *blas = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *core = blas ? dlsym(blas, "openblas_get_corename") : NULL;
+    gg_loader_leave();
+    return core ? ((const char *(*)(void))core)() : NULL;
+}
+
 /* ---- any gemm of it -------------------------------------------------------------------------------------------------------------------- */
 
 typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *,

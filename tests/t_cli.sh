@@ -36,6 +36,10 @@ expect 64 'no command frobnicate' frobnicate
 expect 64 'Try .gpugemm info' info --frobnicate
 
 expect 0 'CPU BLAS +/' info
+if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: which processor's kernels it runs decides what the CPU can do
+    OPENBLAS_CORETYPE=Prescott expect 0 'kernels for Prescott' info
+    OPENBLAS_CORETYPE=Prescott expect 0 'set OPENBLAS_CORETYPE=' info
+fi
 json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas']" info --json
 
 "$gpugemm" check > "$work/out" 2>&1 || { fail "gpugemm check"; cat "$work/out"; }
