@@ -43,6 +43,9 @@ static const struct {
 } TMA[] = {[GG_S] = {0.85, 0.05, 20000, 1900, 50, 8000, GG_SHORTEST_RUN, true},
            [GG_D] = {0.75, 0, 10000, 10000, 1300, 2500, 2 * GG_SHORTEST_RUN, false}};
 
+/* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
+enum { GPC = 16 };
+
 /* Bytes a clock that an SM adds up within a cluster. */
 static const double CLUSTER_BYTES = 16;
 
@@ -137,7 +140,11 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
     } else {
-        const int64_t load = gg_ceil_div(tiles * cluster * groups, TMA[p->type].crowded && cluster > 2 ? arch->sms * 15 / 16 : arch->sms);
+        const bool crowded = TMA[p->type].crowded && cluster > 2;
+        const int64_t fit = (int64_t)(arch->sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
+        int64_t load = gg_ceil_div(tiles * cluster * groups, crowded ? arch->sms * 15 / 16 : arch->sms);
+        if (crowded && tiles * groups > fit)
+            load = gg_max(load, row->per_sm + 1);
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks += (double)gg_ceil_div(load, row->per_sm) * row->start;
         clocks += (cluster > 1 ? TMA[p->type].cluster + tile * size / CLUSTER_BYTES : 0);
