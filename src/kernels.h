@@ -5,6 +5,8 @@
 #include "gemm.h"
 #include "gpu.h"
 
+struct gg_args; /* of cuda/kernel.h */
+
 /* How a row is started, and what it computes. */
 enum gg_role {
     GG_PLAIN,       /* alpha op(A) op(B) + beta C, any grid */
@@ -103,8 +105,10 @@ struct gg_gate {
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
                      void *memory, size_t bytes);
 
+/* p as a kernel sees it, less what is the row's own; behind a gate, unless that is NULL. */
+struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate);
+
 /* A kernel of a chain, be it the split, the product or FFMA: all of them begin with gg_gated. */
-struct gg_args;
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);
 
 /* What such a launch wants of scratch. */

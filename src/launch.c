@@ -210,31 +210,34 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
            (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, 256), stream, args));
 }
 
+struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate)
+{
+    return (struct gg_args){.a = p->a,
+                            .b = p->b,
+                            .c = p->c,
+                            .m = p->m,
+                            .n = p->n,
+                            .k = p->k,
+                            .lda = p->lda,
+                            .ldb = p->ldb,
+                            .ldc = p->ldc,
+                            .alpha = p->alpha,
+                            .beta = p->beta,
+                            .a_kmajor = p->a_kmajor,
+                            .b_kmajor = p->b_kmajor,
+                            .a_vec = !gg_must_pack(p->type, p->a, p->lda),
+                            .b_vec = !gg_must_pack(p->type, p->b, p->ldb),
+                            .c_vec = !gg_must_pack(p->type, p->c, p->ldc),
+                            .verdict = gate ? gate->verdict : NULL,
+                            .gate_mask = gate ? gate->mask : 0,
+                            .gate_value = gate ? gate->value : 0};
+}
+
 /* Any row but GG_TENSOR. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     const struct gg_kernel *row = choice->kernel;
-    const struct gg_gate *gate = source->gate;
-    struct gg_args args = {.a = p->a,
-                           .b = p->b,
-                           .c = p->c,
-                           .m = p->m,
-                           .n = p->n,
-                           .k = p->k,
-                           .lda = p->lda,
-                           .ldb = p->ldb,
-                           .ldc = p->ldc,
-                           .alpha = p->alpha,
-                           .beta = p->beta,
-                           .a_kmajor = p->a_kmajor,
-                           .b_kmajor = p->b_kmajor,
-                           .a_vec = !gg_must_pack(p->type, p->a, p->lda),
-                           .b_vec = !gg_must_pack(p->type, p->b, p->ldb),
-                           .c_vec = !gg_must_pack(p->type, p->c, p->ldc),
-                           .verdict = gate ? gate->verdict : NULL,
-                           .gate_mask = gate ? gate->mask : 0,
-                           .gate_value = gate ? gate->value : 0};
-
+    struct gg_args args = gg_launch_args(p, source->gate);
     if (gg_is_tma(row)) {
         bool none;
         const bool enqueued = launch_tma(dev, choice, p, stream, source, &args, &none);

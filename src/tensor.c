@@ -97,29 +97,16 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
     return true;
 }
 
-/* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
-
-static struct gg_args describe(const struct gg_gemm *q, const struct gg_gate *gate)
+/* What tensor.cu makes of C: tiles, and strips where an edge cuts a little off beyond them. */
+static bool has_strip(int64_t extent) { return extent > TILE && extent % TILE > 0 && extent % TILE <= GG_TENSOR_STRIP; }
+static double tiles_of(int64_t m, int64_t n) { return (double)(gg_ceil_div(m, TILE) - has_strip(m)) * (double)(gg_ceil_div(n, TILE) - has_strip(n)); }
+static double strips_of(int64_t m, int64_t n)
 {
-    return (struct gg_args){.a = q->a,
-                            .b = q->b,
-                            .c = q->c,
-                            .m = q->m,
-                            .n = q->n,
-                            .k = q->k,
-                            .lda = q->lda,
-                            .ldb = q->ldb,
-                            .ldc = q->ldc,
-                            .alpha = q->alpha,
-                            .beta = q->beta,
-                            .a_kmajor = q->a_kmajor,
-                            .b_kmajor = q->b_kmajor,
-                            .a_vec = !gg_must_pack(q->type, q->a, q->lda),
-                            .b_vec = !gg_must_pack(q->type, q->b, q->ldb),
-                            .verdict = gate->verdict,
-                            .gate_mask = gate->mask,
-                            .gate_value = gate->value};
+    const int64_t wide = TILE / 2;
+    return (double)(has_strip(m) ? gg_ceil_div(n, wide) : 0) + (double)(has_strip(n) ? gg_ceil_div(m, wide) - has_strip(m) : 0);
 }
+
+/* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
 
 /* The GG_SPLIT of `tier` over the first m rows of A and n of B. A block takes several chunks of k, unless there are too few blocks then. */
 static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args args, int64_t m, int64_t n)
@@ -138,7 +125,7 @@ static struct gg_args piece_args(const struct gg_chain *chain, enum tier tier, c
 {
     const struct gg_gate gate = gate_of(chain, tier);
     const int pieces = tiers[tier].pieces;
-    struct gg_args args = describe(q, &gate);
+    struct gg_args args = gg_launch_args(q, &gate);
     char *const a = chain->memory, *const b = a + operand_bytes(q->m, q->k, pieces);
     args.pieces_a = a;
     args.pieces_b = b;
@@ -156,7 +143,7 @@ bool gg_chain_begin(struct gg_chain *chain)
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 {
     const struct gg_gate open = {.verdict = chain->verdict};
-    return split(chain, CERTIFY, describe(q, &open), q->m, q->n);
+    return split(chain, CERTIFY, gg_launch_args(q, &open), q->m, q->n);
 }
 
 /* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. */
@@ -168,11 +155,11 @@ bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q)
     return true;
 }
 
-/* From its pieces; pairs of blocks take a tile, single ones several. */
+/* From its pieces; pairs of blocks take a tile or a strip, single ones several. */
 static bool multiply(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
 {
-    const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE), sms = chain->dev->arch.sms;
-    const unsigned blocks = (unsigned)(chain->row->role == GG_TENSOR_PAIR ? 2 * tiles : tiles < sms ? tiles : sms);
+    const double work = tiles_of(args->m, args->n) + strips_of(args->m, args->n), sms = chain->dev->arch.sms;
+    const unsigned blocks = (unsigned)(chain->row->role == GG_TENSOR_PAIR ? 2 * work : work < sms ? work : sms);
     return gg_launch_link(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
@@ -233,10 +220,13 @@ double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, co
     const struct gg_chain chain = {.row = row};
     const bool pair = row->role == GG_TENSOR_PAIR;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, pieces = tiers[first_tier(&chain)].pieces;
-    const double tiles = (double)gg_ceil_div(p->m, row->tile_m) * (double)gg_ceil_div(p->n, row->tile_n);
+    const double tiles = tiles_of(p->m, p->n), strips = strips_of(p->m, p->n), at_once = pair ? arch->sms / 2 : arch->sms;
     const double steps = (double)gg_ceil_div(p->k, row->tile_k) / (pair ? 2 : 1), step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate;
-    const double at_once = pair ? arch->sms / 2 : arch->sms, rounds = (double)(int64_t)((tiles + at_once - 1) / at_once);
-    const double product = rounds * (steps * step + row->start) / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
+    const double rounds = (double)(int64_t)((tiles + at_once - 1) / at_once), idle = rounds * at_once - tiles;
+    double clocks = rounds * (steps * step + row->start);
+    if (strips > (pair ? idle : GG_TENSOR_STRIPS * idle))
+        clocks += (double)(int64_t)(strips / at_once + 1) * (steps * step / GG_TENSOR_STRIPS + (pair ? row->start / 2 : 0));
+    const double product = clocks / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
     return (pair ? SHORT_CHAIN : CHAIN) + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
 }
 

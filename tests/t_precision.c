@@ -4,7 +4,8 @@
  *
  * Without a GPU only the settings. With one: every kind of operands gets the tier it should; where that is FFMA the bits are those of strict; where
  * it is not, NaN and Inf cannot be, zeros are zeros, and the error against strict's is within what both may err; operands in host memory, at another
- * alignment, or transposed give the same bits. The tensor tiers are Hopper's: elsewhere strict and fp32 must give the same bits throughout. */
+ * alignment, or transposed give the same bits, and so does an element wherever in C it is. The tensor tiers are Hopper's: elsewhere strict and fp32
+ * must give the same bits throughout. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -140,6 +141,41 @@ static void values(int kind, bool hopper)
     }
 }
 
+/* A little of C lies beyond whole tiles; then the operands begin so much later, and all of C lies within. */
+static void strips(int whole, int beyond, bool wide)
+{
+    struct gpugemm_decision decision[2];
+    const float alpha = 1, beta = 0;
+    uint64_t state = (uint64_t)(whole + beyond);
+    for (int i = 0; i < N * N; i++)
+        a[i] = element(&state, wide ? 4 : 0, 0, i), b[i] = (float)normal(&state);
+    cuMemcpyHtoD_v2(on_gpu[0], a, sizeof(float) * N * N);
+    cuMemcpyHtoD_v2(on_gpu[1], b, sizeof(float) * N * N);
+    set_precision(GPUGEMM_PRECISION_FP32);
+    const int k = N, ld = N;
+    for (int later = 0; later < 2; later++) {
+        const int n = later ? whole : whole + beyond, skip = later ? beyond : 0;
+        const float *pa = (float *)on_gpu[0] + skip, *pb = (float *)on_gpu[1] + (size_t)skip * N;
+        memset(c[later], 0xff, sizeof(float) * N * N);
+        cuMemcpyHtoD_v2(on_gpu[2], c[later], sizeof(float) * N * N);
+        sgemm("N", "N", &n, &n, &k, &alpha, pa, &ld, pb, &ld, &beta, (float *)on_gpu[2], &ld, 1, 1);
+        last_decision(&decision[later], sizeof *decision);
+        cuMemcpyDtoH_v2(c[later], on_gpu[2], sizeof(float) * N * N);
+    }
+    int differ = 0, beside = 0;
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < N; i++) {
+            if (i < whole && j < whole)
+                differ += memcmp(&c[0][i + beyond + (j + beyond) * N], &c[1][i + j * N], sizeof(float)) != 0;
+            uint32_t bits;
+            memcpy(&bits, &c[0][i + j * N], sizeof bits);
+            beside += (i >= whole + beyond || j >= whole + beyond) && bits != ~0u;
+        }
+    CHECK(!beside, "%d + %d: %d elements written beside C", whole, beyond, beside);
+    if (strncmp(decision[0].kernel, "tensor", 6) == 0 && strcmp(decision[0].kernel, decision[1].kernel) == 0)
+        CHECK(!differ, "%d + %d, served by %s: %d elements have other bits at another place", whole, beyond, decision[0].kernel, differ);
+}
+
 int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so";
@@ -164,6 +200,9 @@ int main(int argc, char **argv)
                 return printf("skipped: no memory\n"), SKIP;
         for (int kind = 0; kind < KINDS; kind++)
             values(kind, compute_capability == 90);
+        for (int whole = 1024; whole <= 1280; whole += 256)
+            for (int beyond = 1; beyond <= 9; beyond += beyond == 1 ? 6 : 1)
+                strips(whole, beyond, whole == 1280 && beyond == 8);
     }
     printf("%d failures\n", test_failures);
     return test_failures != 0;
