@@ -53,8 +53,8 @@ struct gg_args {
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
 };
 
-/* tensor.cu: up to so many rows or columns of C beyond whole tiles are strips, of which a block does about so many in the time of a tile. */
-enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 5 };
+/* tensor_gemm.cuh: up to so many rows or columns of C beyond whole tiles are strips, of which a block does about so many in the time of a tile. */
+enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 2 };
 
 /* What split.cu found out about the operands of a call: tiers that cannot serve it. */
 enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2 };

@@ -238,11 +238,9 @@ template <int REGISTERS> __device__ inline void gg_take_registers()
 __device__ inline void gg_consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(GG_CONSUMERS) : "memory"); }
 
 /* A block of `kernel`: the ring, then each thread its role. *_REGISTERS: 0, or what moves between the warpgroups. */
-template <typename kernel> __device__ inline void gg_run(const gg_args &p)
+template <typename kernel> __device__ inline void gg_run_now(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 800
-    if (gg_gated(p))
-        return;
     using stages = typename kernel::stages;
     extern __shared__ __align__(128) char shared[];
     typename stages::ring ring(reinterpret_cast<uint64_t *>(shared + stages::RING_BYTES + kernel::SLICE_BYTES));
@@ -259,6 +257,14 @@ template <typename kernel> __device__ inline void gg_run(const gg_args &p)
         kernel self;
         self.consume(p, ring, shared);
     }
+#endif
+}
+
+template <typename kernel> __device__ inline void gg_run(const gg_args &p)
+{
+#if __CUDA_ARCH__ >= 800
+    if (!gg_gated(p))
+        gg_run_now<kernel>(p);
 #endif
 }
 

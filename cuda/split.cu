@@ -2,7 +2,7 @@
  *
  * One pass over op(A) (m×k) and op(B) (n×k), whatever their layout, pitch and alignment; "row" is a row of either. A block takes 128 rows
  * and p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by
- * side, so that loads and stores are whole sectors in both layouts. What it writes is the very image of shared memory that tensor.cu wants:
+ * side, so that loads and stores are whole sectors in both layouts. What it writes is the very image of shared memory that tensor_gemm.cuh wants:
  * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond the matrix.
  *
  * FP16 (gg_split_fp16; gg_split_tf32 writes hi only). A row is scaled by a power of two such that the largest of its first 32 elements lies

@@ -1,4 +1,4 @@
-/* tensor.cuh — sums of products of FP16 or BF16 pieces on Hopper's tensor cores (wgmma), to FP32 accuracy; what split.cu and tensor.cu share. */
+/* tensor.cuh — sums of products of FP16 or BF16 pieces on Hopper's tensor cores (wgmma), to FP32 accuracy; what split.cu and tensor_gemm.cuh share. */
 #ifndef GG_TENSOR_CUH
 #define GG_TENSOR_CUH
 

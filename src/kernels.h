@@ -20,6 +20,7 @@ enum gg_role {
     GG_SCALE,       /* beta C: k == 0 */
     GG_FIXUP,       /* adds the parts of tiles that were cut along k */
     GG_SKINNY_SUM,  /* adds the pieces of a GG_SKINNY */
+    GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64 */
     GG_SPLIT,       /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
     GG_PACK         /* lays out an operand for TMA */
 };

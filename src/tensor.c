@@ -97,7 +97,7 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
     return true;
 }
 
-/* What tensor.cu makes of C: tiles, and strips where an edge cuts a little off beyond them. */
+/* What tensor_gemm.cuh makes of C: tiles, and strips where an edge cuts a little off beyond them. */
 static bool has_strip(int64_t extent) { return extent > TILE && extent % TILE > 0 && extent % TILE <= GG_TENSOR_STRIP; }
 static double tiles_of(int64_t m, int64_t n) { return (double)(gg_ceil_div(m, TILE) - has_strip(m)) * (double)(gg_ceil_div(n, TILE) - has_strip(n)); }
 static double strips_of(int64_t m, int64_t n)
@@ -156,11 +156,18 @@ bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q)
 }
 
 /* From its pieces; pairs of blocks take a tile or a strip, single ones several. */
-static bool multiply(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
+static bool multiply(const struct gg_chain *chain, const struct gg_kernel *row, const struct gg_args *args)
 {
     const double work = tiles_of(args->m, args->n) + strips_of(args->m, args->n), sms = chain->dev->arch.sms;
     const unsigned blocks = (unsigned)(chain->row->role == GG_TENSOR_PAIR ? 2 * work : work < sms ? work : sms);
-    return gg_launch_link(chain->dev, row_of(chain->row->role, tier), (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
+    return gg_launch_link(chain->dev, row, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
+}
+
+/* Whether GG_TENSOR_OR_FFMA is all of the chain's product. */
+static bool in_one(const struct gg_chain *chain, const struct gg_choice *ffma)
+{
+    return chain->row == row_of(GG_TENSOR_PAIR, FP16) && ffma->kernel && ffma->kernel->role == GG_PERSISTENT && ffma->kernel->tile_m == TILE &&
+           ffma->kernel->tile_n == TILE / 2 && ffma->splits == 1;
 }
 
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
@@ -170,18 +177,21 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
     block.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
     block.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
     block.c = (float *)q->c + i + j * q->ldc;
+    const struct gg_choice ffma = strict_choice(chain, &block, &strict);
+    const bool one = in_one(chain, &ffma);
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
-        struct gg_args args = piece_args(chain, tier, q);
-        args.m = m, args.n = n, args.c = block.c;
-        args.pieces_a = (char *)args.pieces_a + piece_bytes(i, q->k, tiers[tier].pieces);
-        args.pieces_b = (char *)args.pieces_b + piece_bytes(j, q->k, tiers[tier].pieces);
-        args.scale_a += i, args.scale_b += j;
-        if (!multiply(chain, tier, &args))
+        const struct gg_gate gate = gate_of(chain, tier);
+        const struct gg_args pieces = piece_args(chain, tier, q);
+        struct gg_args args = gg_launch_args(&block, &gate);
+        args.pieces_a = (char *)pieces.pieces_a + piece_bytes(i, q->k, tiers[tier].pieces);
+        args.pieces_b = (char *)pieces.pieces_b + piece_bytes(j, q->k, tiers[tier].pieces);
+        args.scale_a = pieces.scale_a + i, args.scale_b = pieces.scale_b + j;
+        args.move_back = one;
+        if (!multiply(chain, one ? row_of(GG_TENSOR_OR_FFMA, 0) : row_of(chain->row->role, tier), &args))
             return false;
     }
-    const struct gg_choice choice = strict_choice(chain, &block, &strict);
     const struct gg_gate gate = gate_of(chain, FFMA);
-    return choice.kernel && gg_launch_gated(chain->dev, &choice, &strict, chain->stream, &gate, chain->memory, chain->bytes);
+    return one || (ffma.kernel && gg_launch_gated(chain->dev, &ffma, &strict, chain->stream, &gate, chain->memory, chain->bytes));
 }
 
 /* Where the pieces of all fit, to split is to certify, as products come after. Else C is cut, down its columns. */

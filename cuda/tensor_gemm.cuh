@@ -1,0 +1,411 @@
+/* tensor_gemm.cuh — sgemm on the tensor cores of sm_90 to FP32 accuracy, from the pieces that split.cu writes: persistent, tile 128×128, 384 threads.
+ *
+ * A warpgroup copies (one thread of it), two compute 64 columns of C each. wgmma truncates: its sums must be moved to FP32 registers, which
+ * round to nearest, every 32 k. So a thread keeps three sets of 64 sums: `main`, the products of the leading pieces over 32 k; `corr`, all
+ * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for longer; and `master`, to which main is added
+ * while the tensor cores work on corr: they never wait for it. Every GROUP steps (512 k) master and corr are added to the total, which has
+ * no room in registers and lies in shared memory, and begin anew: so errors hardly grow with k, neither by what adding to master rounds nor by
+ * what the tensor cores cut from corr. (Kahan's summation into master would do the former, but its 128 more FADDs a thread cost 27 % at n = 4096.)
+ *
+ * What little of C lies beyond whole tiles, up to 8 rows or columns, is not worth tiles: strips of 64×8, by one warpgroup, from the same loop and so
+ * with the same bits.
+ *
+ * C is stored from registers: as wgmma's rows are C's columns, 4 threads hold 8 neighbours of a column, a whole sector.
+ * Registers 24 and 240, no spills; shared memory up to 225 KB: 12, 5 or 3 stages of 32 k. Limits: 128 <= k, and m, n, k < 2^31.
+ * Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead of 236 TF/s). */
+#ifndef GG_TENSOR_GEMM_CUH
+#define GG_TENSOR_GEMM_CUH
+
+#include "tensor.cuh"
+
+constexpr int TILE = GG_TENSOR_TILE;
+
+/* Which pieces of A and B the i-th product of corr takes. */
+struct tf32_products {
+    static constexpr int PIECES = 1, CORR = 0;
+    static constexpr bool HALF = true;
+    static __device__ constexpr int a(int) { return 0; }
+    static __device__ constexpr int b(int) { return 0; }
+};
+
+struct fp16_products {
+    static constexpr int PIECES = 2, CORR = 2;
+    static constexpr bool HALF = true;
+    static __device__ constexpr int a(int i) { return i; }
+    static __device__ constexpr int b(int i) { return 1 - i; }
+};
+
+struct bf16_products {
+    static constexpr int PIECES = 3, CORR = 5;
+    static constexpr bool HALF = false;
+    static __device__ constexpr int a(int i) { return i < 3 ? i : i - 3; }     /* 0 1 2 0 1 */
+    static __device__ constexpr int b(int i) { return i < 3 ? 2 - i : 4 - i; } /* 2 1 0 1 0 */
+};
+
+/* D (64×128 of a warpgroup) = x y + (add ? D : 0), 16 k; x and y describe shared memory: the low halves of descriptors, of which the high ones
+ * say that rows have 64 bytes, swizzled as gg_swizzled does, and groups of 8 are contiguous. */
+template <bool HALF> __device__ inline void wgmma(float (&d)[64], unsigned x, unsigned y, int add)
+{
+#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
+#define GG_WGMMA(type)                                                                                                                               \
+    asm volatile("{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %66, 0; mov.b64 x, {%64, %67}; mov.b64 y, {%65, %67};\n"                            \
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                                        \
+                 " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "   \
+                 "%27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, "     \
+                 "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, x, y, p, 1, 1, 0, 0; }"                                               \
+                 : GG_D16(0), GG_D16(16), GG_D16(32), GG_D16(48)                                                                                     \
+                 : "r"(x), "r"(y), "r"(add), "n"(int(2u << 30 | 8 * 64 / 16)))
+    if constexpr (HALF)
+        GG_WGMMA("f16");
+    else
+        GG_WGMMA("bf16");
+#undef GG_WGMMA
+#undef GG_D16
+#undef GG_D4
+}
+
+/* The same for a strip, D 64×8: 4 sums a thread. */
+template <bool HALF> __device__ inline void wgmma(float (&d)[4], unsigned x, unsigned y, int add)
+{
+#define GG_WGMMA(type)                                                                                                                               \
+    asm volatile("{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %6, 0; mov.b64 x, {%4, %7}; mov.b64 y, {%5, %7};\n"                                 \
+                 "wgmma.mma_async.sync.aligned.m64n8k16.f32." type "." type " {%0, %1, %2, %3}, x, y, p, 1, 1, 0, 0; }"                              \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                                                    \
+                 : "r"(x), "r"(y), "r"(add), "n"(int(2u << 30 | 8 * 64 / 16)))
+    if constexpr (HALF)
+        GG_WGMMA("f16");
+    else
+        GG_WGMMA("bf16");
+#undef GG_WGMMA
+}
+
+__device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
+
+/* The compiler must not move uses of d across this. */
+template <int COUNT> __device__ inline void pin(float (&d)[COUNT])
+{
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
+}
+
+template <int PENDING> __device__ inline void await_wgmma() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+__device__ inline void commit_wgmma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+/* One block, or SHARES of them in a cluster, for a tile: then each sums a share of k, and half of the tile each, which they exchange at the end. */
+template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
+    static constexpr int STEP = GG_TENSOR_STEP, PIECES = PRODUCTS::PIECES;
+    static constexpr int GROUP = 16; /* steps between two additions to the total */
+    static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES, STAGE_BYTES = 2 * PANEL_BYTES;
+    static constexpr bool EXACT = PRODUCTS::CORR > 0; /* as opposed to TF32, which has no use for a total of its own */
+    static constexpr int TOTAL_BYTES = EXACT ? TILE * TILE * 4 : 0;
+    static constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + TOTAL_BYTES + 1024; /* dynamic shared memory starts at any multiple of 16 */
+    using ring_t = gg_ring<STAGES>;
+    static_assert(STAGES * STAGE_BYTES >= GG_CONSUMERS / 2 * 64 * 4 && SHARES <= 2, "half a tile goes through the ring's memory");
+
+    /* Where the edge of C cuts off up to STRIP rows or columns beyond whole tiles these are not worth tiles: strips, WIDE of the other index long. */
+    static constexpr int STRIP = GG_TENSOR_STRIP, WIDE = 64, WIDE_BYTES = WIDE * STEP * 2, STRIP_BYTES = STRIP * STEP * 2;
+    enum kind {
+        WHOLE,
+        ROWS,
+        COLUMNS
+    };
+    struct item {
+        int m, n; /* in tiles; of strips, what is wide in WIDEs */
+        kind what;
+    };
+
+    /* What a block computes: of tiles and strips in one list every gridDim-th; where the cluster shares one, that alone. */
+    struct work {
+        int index = blockIdx.x / SHARES;
+
+        static __device__ int rank() { return SHARES == 1 ? 0 : blockIdx.x % SHARES; }
+        static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
+        static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 2) / 4 * 2 : 0; }
+        static __device__ int steps(const gg_args &p) { return SHARES == 1 ? total(p) : (total(p) + 2 - 2 * rank()) / 4 * 2; } /* even */
+        static __device__ bool strip(int64_t extent) { return extent > TILE && unsigned(extent % TILE - 1) < STRIP; }
+        static __device__ int tiles(int64_t extent) { return int(gg_ceil_div(extent, TILE)) - strip(extent); }
+        static __device__ int whole(const gg_args &p) { return tiles(p.m) * tiles(p.n); }
+        static __device__ int rows(const gg_args &p) { return strip(p.m) ? int(gg_ceil_div(p.n, WIDE)) : 0; }
+        static __device__ int columns(const gg_args &p) { return strip(p.n) ? int(gg_ceil_div(p.m, WIDE)) - strip(p.m) : 0; }
+        __device__ bool more(const gg_args &p) const { return index < whole(p) + rows(p) + columns(p); }
+
+        __device__ bool is_strip(const gg_args &p) const { return index >= whole(p); }
+
+        /* Down the columns of a band of 8 tile rows: blocks that run together share panels, in L2. */
+        __device__ item now(const gg_args &p) const
+        {
+            constexpr int GROUP = 8;
+            const int tiles_m = tiles(p.m), tiles_n = tiles(p.n), in_strips = index - tiles_m * tiles_n;
+            const int band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
+            if (in_strips < 0)
+                return {band * GROUP + in_band % rows, in_band / rows, WHOLE};
+            const int in_columns = in_strips - work::rows(p);
+            return in_columns < 0 ? item{tiles_m, in_strips, ROWS} : item{in_columns, tiles_n, COLUMNS};
+        }
+
+        /* To the next of this block's. The strips belong to the blocks that have a tile less than others, if those have the time. */
+        __device__ void next(const gg_args &p)
+        {
+            const int tiles = whole(p), strips = rows(p) + columns(p), blocks = gridDim.x, idle = blocks - tiles % blocks;
+            const int takers = strips <= GG_TENSOR_STRIPS * idle ? idle : blocks;
+            if (SHARES > 1 || (index < tiles && index + blocks >= tiles + takers))
+                index = tiles + strips;
+            else
+                index += index < tiles ? blocks : takers;
+        }
+    };
+
+    template <int BYTES> static __device__ void copy(unsigned to, const char *from, unsigned barrier)
+    {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(BYTES),
+                     "r"(barrier)
+                     : "memory");
+    }
+
+    static __device__ void produce(const gg_args &p, ring_t ring, unsigned shared)
+    {
+        const int64_t row_bytes = int64_t(work::total(p)) * PANEL_BYTES;
+        for (work w; w.more(p); w.next(p)) {
+            const item t = w.now(p);
+            const int64_t first = int64_t(work::first(p)) * PANEL_BYTES;
+            const char *thin = static_cast<const char *>(p.pieces_a), *wide = static_cast<const char *>(p.pieces_b);
+            thin += (t.what == COLUMNS ? t.m / 2 * row_bytes + t.m % 2 * WIDE_BYTES : t.m * row_bytes) + first;
+            wide += (t.what == ROWS ? t.n / 2 * row_bytes + t.n % 2 * WIDE_BYTES : t.n * row_bytes) + first;
+            if (t.what == COLUMNS) {
+                const char *const columns = wide;
+                wide = thin, thin = columns;
+            }
+            for (int step = 0; step < work::steps(p); step++) {
+                const unsigned to = shared + ring.stage * STAGE_BYTES, barrier = ring.full + 8 * ring.stage;
+                ring.wait_empty();
+                if (t.what == WHOLE) {
+                    ring.expect_full(ring.stage, STAGE_BYTES);
+                    copy<PANEL_BYTES>(to, thin, barrier);
+                    copy<PANEL_BYTES>(to + PANEL_BYTES, wide, barrier);
+                } else {
+                    ring.expect_full(ring.stage, PIECES * (WIDE_BYTES + STRIP_BYTES));
+                    for (int at = 0; at < PANEL_BYTES; at += PIECE_BYTES) {
+                        copy<STRIP_BYTES>(to + at, thin + at, barrier);
+                        copy<WIDE_BYTES>(to + PANEL_BYTES + at, wide + at, barrier);
+                    }
+                }
+                thin += PANEL_BYTES, wide += PANEL_BYTES;
+                ring.next();
+            }
+        }
+    }
+
+    /* All threads of the cluster. */
+    static __device__ void cluster_barrier() { asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); }
+
+    /* What another block has summed for this one is added to `sum`; false: this thread's sums are for the other, and given away. */
+    template <int COUNT> static __device__ bool exchange(float (&sum)[COUNT], unsigned shared, bool give, bool take)
+    {
+        const unsigned at = shared + threadIdx.x % 128 * 16;
+        cluster_barrier(); /* nobody reads stages any more */
+        if (give) {
+            unsigned to;
+            asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(at), "r"(work::rank() ^ 1));
+#pragma unroll
+            for (int i = 0; i < COUNT; i += 4)
+                asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]),
+                             "f"(sum[i + 3])
+                             : "memory");
+        }
+        cluster_barrier();
+        if (!take)
+            return false;
+        add<COUNT>(sum, at);
+        return true;
+    }
+
+    /* A thread's values in shared memory, as keep_total or exchange wrote them, are added to sum. */
+    template <int COUNT> static __device__ void add(float (&sum)[COUNT], unsigned at)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 4) {
+            float v[4];
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(at + i * 512));
+            for (int e = 0; e < 4; e++)
+                sum[i + e] += v[e];
+        }
+    }
+
+    template <int COUNT> static __device__ void keep_total(const float (&sum)[COUNT], unsigned at)
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 4)
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]), "f"(sum[i + 3])
+                         : "memory");
+    }
+
+    /* The block's share of k, all of it: a warpgroup's sums of x (of a tile's columns, 64) and y. In `swapped` strips x has A's pieces. */
+    template <int COUNT> static __device__ void multiply(const gg_args &p, ring_t &ring, unsigned shared, int group, bool swapped, float (&master)[COUNT])
+    {
+        const unsigned total = shared + STAGES * STAGE_BYTES + group * (64 * TILE * 4) + threadIdx.x % 128 * 16;
+        float main[COUNT] = {}, corr[COUNT] = {};
+        for (int step = 0, steps = work::steps(p); step < steps; step++) {
+            ring.wait_full();
+            const unsigned stage = shared + ring.stage * STAGE_BYTES;
+            const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
+            pin(main);
+            order_wgmma();
+#pragma unroll
+            for (int k = 0; k < STEP / 16; k++)
+                wgmma<PRODUCTS::HALF>(main, x + k * 2, y + k * 2, k);
+            commit_wgmma();
+#pragma unroll
+            for (int i = 0; i < PRODUCTS::CORR; i++)
+#pragma unroll
+                for (int k = 0; k < STEP / 16; k++)
+                    wgmma<PRODUCTS::HALF>(corr, x + ((swapped ? PRODUCTS::a(i) : PRODUCTS::b(i)) * PIECE_BYTES + k * 32) / 16,
+                                          y + ((swapped ? PRODUCTS::b(i) : PRODUCTS::a(i)) * PIECE_BYTES + k * 32) / 16,
+                                          i + k > 0 ? 1 : step % GROUP);
+            if constexpr (EXACT)
+                commit_wgmma();
+            await_wgmma<EXACT>();
+            pin(main);
+            if (step > 0) /* its corr was done before main */
+                ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
+#pragma unroll
+            for (int i = 0; i < COUNT; i++)
+                master[i] += main[i];
+            ring.next();
+            if (EXACT && (step % GROUP == GROUP - 1 || step == steps - 1)) {
+                await_wgmma<0>();
+                pin(corr);
+#pragma unroll
+                for (int i = 0; i < COUNT; i++)
+                    master[i] += corr[i];
+                if (step >= GROUP)
+                    add(master, total);
+                if (step < steps - 1) {
+                    keep_total(master, total);
+#pragma unroll
+                    for (int i = 0; i < COUNT; i++)
+                        master[i] = 0;
+                }
+            }
+        }
+        await_wgmma<0>();
+        ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
+    }
+
+    /* One warpgroup multiplies a strip, the other only lets the ring go on. */
+    static __device__ void strip(const gg_args &p, ring_t &ring, unsigned shared, int group, const item &t)
+    {
+        float sum[4] = {};
+        if (group == 0)
+            multiply(p, ring, shared, 0, t.what == COLUMNS, sum);
+        else
+            for (int step = work::steps(p); step > 0; step--) {
+                ring.wait_full();
+                ring.arrive_empty(ring.stage);
+                ring.next();
+            }
+        if constexpr (SHARES == 2)
+            if (!exchange(sum, shared, group == 0 && work::rank() == 1, group == 0 && work::rank() == 0))
+                return;
+        if (group == 0)
+            store_strip(p, t, sum);
+    }
+
+    static __device__ void consume(const gg_args &p, ring_t ring, unsigned shared)
+    {
+        const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+        for (work w; w.more(p); w.next(p)) {
+            if (w.is_strip(p)) {
+                strip(p, ring, shared, group, w.now(p));
+                continue;
+            }
+            float sum[64] = {};
+            multiply(p, ring, shared, group, false, sum);
+            if constexpr (SHARES == 2)
+                if (!exchange(sum, shared, group != work::rank(), group == work::rank()))
+                    return;
+            const item t = w.now(p);
+            store(p, int64_t(t.m) * TILE, int64_t(t.n) * TILE + group * 64, sum);
+        }
+    }
+
+    static __device__ float scaled(const gg_args &p, float sum, int64_t i, const float *c, float scale)
+    {
+        const float exact = sum * (scale * p.scale_a[i]);
+        return p.beta == 0 ? float(p.alpha) * exact : fmaf(float(p.alpha), exact, float(p.beta) * *c);
+    }
+
+    static __device__ void store_strip(const gg_args &p, const item &t, const float (&sum)[4])
+    {
+        const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+#pragma unroll
+        for (int v = 0; v < 4; v++) {
+            const int wide = warp * 16 + lane / 4 + v / 2 * 8, thin = lane % 4 * 2 + v % 2;
+            const int64_t i = t.what == ROWS ? int64_t(t.m) * TILE + thin : int64_t(t.m) * WIDE + wide;
+            const int64_t j = t.what == ROWS ? int64_t(t.n) * WIDE + wide : int64_t(t.n) * TILE + thin;
+            float *const c = static_cast<float *>(p.c) + i + j * p.ldc;
+            if (i < p.m && j < p.n)
+                *c = scaled(p, sum[v], i, c, p.scale_b[j]);
+        }
+    }
+
+    static __device__ void store(const gg_args &p, int64_t m0, int64_t n0, const float (&sum)[64])
+    {
+        int thread = threadIdx.x;
+        asm volatile("" : "+r"(thread)); /* opaque: what depends on it is not kept in registers of the main loop */
+        const int warp = thread / 32 % 4, lane = thread % 32;
+        const int64_t i0 = m0 + lane % 4 * 2, j0 = n0 + warp * 16 + lane / 4;
+        const bool vec = p.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(p.c) % 8 == 0;
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const int64_t j = j0 + 8 * h;
+            if (j >= p.n)
+                continue;
+            const float scale = p.scale_b[j];
+            float *column = static_cast<float *>(p.c) + j * p.ldc;
+#pragma unroll
+            for (int q = 0; q < 16; q++) {
+                const int64_t i = i0 + q * 8;
+                float v[2] = {};
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (i + e < p.m)
+                        v[e] = scaled(p, sum[q * 4 + h * 2 + e], i + e, column + i + e, scale);
+                if (vec && i + 1 < p.m)
+                    *reinterpret_cast<float2 *>(column + i) = make_float2(v[0], v[1]);
+                else
+#pragma unroll
+                    for (int e = 0; e < 2; e++)
+                        if (i + e < p.m)
+                            column[i + e] = v[e];
+            }
+        }
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        extern __shared__ __align__(128) char shared_memory[];
+        const unsigned shared = (gg_shared(shared_memory) + 1023) & ~1023u; /* swizzle patterns repeat every 1024 bytes */
+        ring_t ring(shared + STAGES * STAGE_BYTES + TOTAL_BYTES);
+        if (threadIdx.x == 0)
+            ring.init(1, GG_CONSUMERS / 32);
+        __syncthreads();
+        if (threadIdx.x >= GG_CONSUMERS) {
+            gg_give_registers<24>();
+            if (threadIdx.x == GG_CONSUMERS)
+                produce(p, ring, shared);
+            if constexpr (SHARES == 2) {
+                __syncwarp();
+                cluster_barrier();
+                cluster_barrier();
+            }
+        } else {
+            gg_take_registers<240>();
+            consume(p, ring, shared);
+        }
+    }
+};
+
+#endif
