@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # t_kernels.sh LIB FUZZ T_VALUES T_SHAPES — every row of cuda/kernels.def that multiplies, forced in turn with GPUGEMM_KERNEL: fuzz over host and over
 # GPU operands, the properties of t_values and the sizes of t_shapes, in the row's type. The statistics must name the row: a forced row that is not legal
-# here is passed over. JOBS rows at a time.
+# here is passed over. JOBS rows at a time; those for GPUs newer than ARCHITECTURE, for which the library is not built, are left out.
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_kernels.sh LIB FUZZ T_VALUES T_SHAPES}") values=$(realpath "$3") shapes=$(realpath "$4")
 export GPUGEMM_MODE=gpu
-rows=$(sed -nE 's/^GG_KERNEL\(([a-z0-9_]+), *[a-z0-9_]+, GG_(.),.*/\1:\2/p' "$(dirname "$0")/../cuda/kernels.def" | grep -vE '^gg_|_sum')
+rows=$(sed -nE 's/^GG_KERNEL\(([a-z0-9_]+), *[a-z0-9_]+, GG_(.), *[A-Z_]+, *([0-9]+),.*/\1 \2 \3/p' "$(dirname "$0")/../cuda/kernels.def" |
+    awk -v newest="${ARCHITECTURE:-999}" '$1 !~ /^gg_|_sum/ && $3 <= newest { print $1 ":" tolower($2) }')
 
 try() { # try ROW TYPE SEED: in a folder of its own, where its failures are left
     local row=$1 type=$2 seed=$3
@@ -30,7 +31,7 @@ seed=100
 for row in $rows; do
     seed=$((seed + 1))
     while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-4}" ]; do wait -n; done
-    try "${row%:*}" "$(echo "${row#*:}" | tr SD sd)" $seed &
+    try "${row%:*}" "${row#*:}" $seed &
 done
 wait
 [ ! -e "$work/no_gpu" ] || skip "$(cat "$work/no_gpu")"

@@ -12,7 +12,7 @@ one() { # one ARCHITECTURE; ends with a failure's text in failed-ARCHITECTURE
         grep -q 'none of them is known' "$work/out-$arch" && echo "$arch: not known to this nvcc" || fail "$arch: no build: $(tail -5 "$work/out-$arch")" > "$work/failed-$arch"
         return
     fi
-    CALLS=${CALLS:-600} JOBS=2 "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" "$shapes" > "$work/out-$arch" 2>&1 ||
+    CALLS=${CALLS:-600} JOBS=2 ARCHITECTURE=$arch "$(dirname "$0")/t_kernels.sh" "$build/libgpugemm.so" "$fuzz" "$values" "$shapes" > "$work/out-$arch" 2>&1 ||
         fail "$arch: t_kernels.sh: status $?" > "$work/failed-$arch"
     sed "s/^/compute capability $arch: /" "$work/out-$arch"
 }
