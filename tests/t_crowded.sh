@@ -18,7 +18,7 @@ for left in 14000 1000 300; do
     [ -s "$work/said" ] || fail "hog $left: nothing said"
     echo "$(cat "$work/said"):"
     right "  random calls" "$bin/fuzz" --calls 5000 --threads 8
-    right "  n = 2500" "$bin/t_values" --residual 2500
+    right "  n = 1500" "$bin/t_values" --residual 1500
     exec 3>&-
     wait "$hog"
 done

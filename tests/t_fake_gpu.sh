@@ -24,7 +24,7 @@ for arch in 70 90; do
 done
 export FAKE_CUDA_ARCH=90
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
-on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual 700
+on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
 on_fake values "$bin/t_values" --expect-gpu --residual 300
 on_fake threads "$bin/t_threads" --expect-gpu
 on_fake fork "$bin/t_fork" --expect-gpu

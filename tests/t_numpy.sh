@@ -4,7 +4,7 @@
 # run without LIB. Uses $PYTHON if that has NumPy from pip with pytest and hypothesis, else makes a virtual environment in $VENV.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
-largest=${2:-$([ "${GPUGEMM_MODE:-}" = gpu ] && echo 4096 || echo 512)}
+largest=${2:-$([ "${GPUGEMM_MODE:-}" = gpu ] && echo 2048 || echo 512)}
 venv=${VENV:-$(dirname "$LIB")/venv}
 has_numpy() {
     "$1" -c 'import glob, os, numpy, pytest, hypothesis
