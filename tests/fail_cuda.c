@@ -11,6 +11,8 @@
 
 #include "faults.h"
 
+#undef cuEventElapsedTime /* bench/rig.h, with which t_capture.c opens the GPU, asks for the first version */
+
 /* No function of the table has more arguments than cuTensorMapEncodeTiled, and all of them travel like integers: so one prototype serves all. */
 typedef long word;
 #define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l

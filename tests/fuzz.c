@@ -80,10 +80,11 @@ static int64_t draw_dim(uint64_t *r, bool large)
     return large ? 1 + rng_below(r, (uint64_t)largest) : t < 4 ? 0 : t < 12 ? 1 : t < 72 ? 1 + rng_below(r, 32) : 1 + rng_below(r, 100);
 }
 
-static double draw_scalar(uint64_t *r)
+/* As the callee sees it: in the type of the call. The constants are rounded here, as GCC 12 leaves out two neighbours' (double)(float) when it vectorises. */
+static double draw_scalar(uint64_t *r, bool dbl)
 {
-    static const double values[] = {0, 0, 1, 1, 1, -1, 0.7, 0.7, -0.0, NAN};
-    return values[rng_below(r, 10)];
+    static const double values[2][10] = {{0, 0, 1, 1, 1, -1, 0.7f, 0.7f, -0.0, NAN}, {0, 0, 1, 1, 1, -1, 0.7, 0.7, -0.0, NAN}};
+    return values[dbl][rng_below(r, 10)];
 }
 
 static void fill(uint64_t *r, const struct matrix *x, bool garbage, bool specials)
@@ -125,9 +126,7 @@ static void draw(struct example *e, uint64_t seed, uint64_t index)
     x->transb = e->spelling->cblas ? 111 + tb : "NTCntc"[tb + 3 * rng_below(r, 2)];
     e->row_major = e->spelling->cblas && x->layout == 101, e->transa = ta != 0, e->transb = tb != 0;
     x->m = draw_dim(r, large), x->n = draw_dim(r, large), x->k = draw_dim(r, large);
-    x->alpha = draw_scalar(r), x->beta = draw_scalar(r);
-    if (!dbl) /* what the callee sees */
-        x->alpha = (float)x->alpha, x->beta = (float)x->beta;
+    x->alpha = draw_scalar(r, dbl), x->beta = draw_scalar(r, dbl);
     if (same) { /* B = A: the stored shapes must agree */
         x->n = x->m;
         x->k = e->transa == e->transb ? x->m : x->k;
