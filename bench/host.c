@@ -11,9 +11,10 @@
  *
  * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process: this program starts itself again
  * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again
- * for warm-up, then timed by the wall clock, short calls in batches of 50 us: the median of as many as fit `seconds`. Operands are 4 KB pages, or
- * page-locked ones. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out likewise, and the
- * time our kernels take on operands in GPU memory, all measured in this run. */
+ * for warm-up (ours for 0.1 s: it learns who is faster), then timed by the wall clock, short calls in batches of 50 us: the median of as many as
+ * fit `seconds`. Products of up to 64 x 64 x 64, for which OpenBLAS uses one thread, take turns with OpenBLAS in our process instead. Operands are a
+ * case's own, of 4 KB pages or page-locked. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out
+ * likewise, and the time our kernels take on operands in GPU memory, all measured in this run. */
 #include <getopt.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -39,8 +40,7 @@ static const struct contestant {
     int threads;
 } contestants[] = {{"floor", FLOOR, 0},         {"gpugemm", OURS, 0},        {"gpugemm_forced", FORCED, 0}, {"openblas_1", OPENBLAS, 1},
                    {"openblas_2", OPENBLAS, 2}, {"openblas_4", OPENBLAS, 4}, {"openblas_8", OPENBLAS, 8},   {"openblas_16", OPENBLAS, 16},
-                   {"nvblas", NVBLAS, 0},       {"cublasxt", XT, 0},         {"gpugemm_strict", STRICT, 0},
-                   {"openblas_in_turn", IN_TURN, 0}};
+                   {"nvblas", NVBLAS, 0},       {"cublasxt", XT, 0},         {"gpugemm_strict", STRICT, 0}, {"openblas_in_turn", IN_TURN, 0}};
 enum { CONTESTANTS = sizeof contestants / sizeof *contestants, MAX_CASES = 256, MAX_ROUNDS = 2000 };
 
 struct result {
@@ -114,7 +114,8 @@ static void make_cases(void)
 
 static double flops(const struct problem *p) { return 2.0 * (double)p->m * (double)p->n * (double)p->k; }
 
-/* So small that OpenBLAS uses one thread: it can take turns with us in one process, and has to, for the same call differs by 15 % from process to process. */
+/* So small that OpenBLAS uses one thread: it can take turns with us in one process, and has to, for the same call differs by 15 % from process to
+ * process. */
 static bool is_tiny(const struct problem *p) { return p->m * p->n * p->k <= 64 * 64 * 64; }
 
 static bool comparing(void) { return !strcmp(part, "compare"); }
@@ -133,7 +134,8 @@ static bool wanted(const struct contestant *who, const struct problem *p)
     switch (who->kind) {
     case FLOOR: return large;
     case OURS: return true;
-    case STRICT: case IN_TURN: return false;
+    case STRICT:
+    case IN_TURN: return false;
     case FORCED: return !large;
     case OPENBLAS:
         if (is_tiny(p))
@@ -351,8 +353,8 @@ static struct result time_floor(const struct problem *p)
     int64_t lda = p->ta ? p->k : p->m, ldb = p->tb ? p->n : p->k;
     for (int round = -1; round < r.rounds; round++) {
         double start = now();
-        int status = p->dbl ? our_dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (double *)on_gpu[0], lda, (double *)on_gpu[1], ldb,
-                                        p->beta, (double *)on_gpu[2], p->m, stream)
+        int status = p->dbl ? our_dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (double *)on_gpu[0], lda, (double *)on_gpu[1], ldb, p->beta,
+                                        (double *)on_gpu[2], p->m, stream)
                             : our_sgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (float *)on_gpu[0], lda, (float *)on_gpu[1], ldb,
                                         (float)p->beta, (float *)on_gpu[2], p->m, stream);
         cuStreamSynchronize(stream);
@@ -469,7 +471,8 @@ static bool run_contestant(int w, char **argv, int argc)
     while (fgets(line, sizeof line, out)) {
         int c, used = 0, turn = strncmp(line, "in turn ", 8) ? 0 : 8;
         struct result r = {0};
-        if (sscanf(line + turn, "%d %lf %lf %lf %lf %d %n", &c, &r.median, &r.min, &r.max, &r.error, &r.rounds, &used) >= 6 && c >= 0 && c < case_count) {
+        if (sscanf(line + turn, "%d %lf %lf %lf %lf %d %n", &c, &r.median, &r.min, &r.max, &r.error, &r.rounds, &used) >= 6 && c >= 0 &&
+            c < case_count) {
             line[strcspn(line, "\n")] = 0;
             snprintf(r.kernel, sizeof r.kernel, "%.40s", turn ? "" : line + used);
             results[turn ? by_name("openblas_in_turn") : w][c] = r;
@@ -487,7 +490,8 @@ static int best_openblas(int c)
 {
     int best = -1;
     for (int w = 0; w < CONTESTANTS; w++)
-        if ((contestants[w].kind == OPENBLAS || contestants[w].kind == IN_TURN) && results[w][c].rounds && (best < 0 || results[w][c].median < results[best][c].median))
+        if ((contestants[w].kind == OPENBLAS || contestants[w].kind == IN_TURN) && results[w][c].rounds &&
+            (best < 0 || results[w][c].median < results[best][c].median))
             best = w;
     return best;
 }
@@ -853,8 +857,8 @@ int main(int argc, char **argv)
         return perror(csv_path), 1;
     if (csv)
         fprintf(csv, "part,routine,layout,m,n,k,beta,memory,library,what,rounds,median_s,min_s,max_s,tflops,error_u,machine,date,commit\n");
-    printf("# %s; %s%s; %s; wall clock; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor\n",
-           machine, strchr(commit, ' ') ? "" : "commit ", commit, part);
+    printf("# %s; %s%s; %s; wall clock; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor\n", machine,
+           strchr(commit, ' ') ? "" : "commit ", commit, part);
     fflush(stdout);
     int status = !strcmp(part, "start")     ? time_starts()
                  : !strcmp(part, "threads") ? time_threads()

@@ -70,7 +70,8 @@ void gg_copy_run(const struct gg_copy *copy)
         lines = 1;
     }
     for (int64_t i = 0; i < lines; i++) {
-        /* The next line is on another page, where the processor does not look ahead by itself (dgemm 4096: 7.9 ms without, 7.35 with; 8192 26.25 and 25.8) */
+        /* The next line is on another page, where the processor does not look ahead by itself (dgemm 4096: 7.9 ms without, 7.35 with; 8192 26.25
+         * and 25.8) */
         for (int64_t at = 0; i + 1 < lines && width <= 16 << 10 && copy->src_pitch != width && at < width; at += 64)
             __builtin_prefetch(copy->src + (i + 1) * copy->src_pitch + at, 0, 2);
         if (copy->cached)

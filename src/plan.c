@@ -314,7 +314,15 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
 static void list_whole(struct gg_plan *plan, const struct gg_gemm *p, int sms)
 {
     const int64_t tile = 128, column = ceil_div(p->m, tile), least = round_up(ceil_div(sms, column) * tile, tile), most = 12;
-    struct block all = {.m = {0, p->m}, .n = {0, p->n}, .k = {0, p->k}, .a_after = -1, .b_after = -1, .c_after = -1, .load_c = p->beta != 0, .first = true, .last = true};
+    struct block all = {.m = {0, p->m},
+                        .n = {0, p->n},
+                        .k = {0, p->k},
+                        .a_after = -1,
+                        .b_after = -1,
+                        .c_after = -1,
+                        .load_c = p->beta != 0,
+                        .first = true,
+                        .last = true};
     plan->blocks = plan->load_count = plan->step_count = 0;
     add_load(plan, p, &all, GG_A, all.m, all.k);
     add_load(plan, p, &all, GG_B, all.k, all.n);
@@ -365,7 +373,8 @@ static double whole_seconds(const struct gg_plan *plan, const struct gg_gemm *p,
 {
     const struct gg_range m = {0, p->m}, n = {0, p->n}, k = {0, p->k};
     const double c = link_bytes(p, speed, GG_C, m, n), panels = plan->step_count;
-    const double up = (link_bytes(p, speed, GG_A, m, k) + link_bytes(p, speed, GG_B, k, n) + (p->beta == 0 ? 0 : c)) / speed->up, down = c / speed->down;
+    const double up = (link_bytes(p, speed, GG_A, m, k) + link_bytes(p, speed, GG_B, k, n) + (p->beta == 0 ? 0 : c)) / speed->up,
+                 down = c / speed->down;
     return up + (speed->whole > down ? speed->whole + down / panels : down + speed->whole / panels);
 }
 

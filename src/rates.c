@@ -72,7 +72,8 @@ double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
     double m = (double)p->m, n = (double)p->n, k = (double)p->k, passes = p->m > 1 && p->n > 1 ? 4 : 1;
     double bytes = (double)gg_size(p->type) * (passes * (m * k + k * n) + 2 * m * n);
     double team = m * n * k > 64 * 64 * 64 ? rates->cpu_team : 0; /* from there on OpenBLAS wakes its threads */
-    return rates->cpu_latency + team + larger(2 * m * n * k / (rates->cpu_flops[p->type] * share_of_threads(m, n, rates->cpu_threads)), bytes / rates->cpu_bandwidth);
+    return rates->cpu_latency + team +
+           larger(2 * m * n * k / (rates->cpu_flops[p->type] * share_of_threads(m, n, rates->cpu_threads)), bytes / rates->cpu_bandwidth);
 }
 
 /* A staged call moves A and B in, C out (and in, when beta asks for it), and overlaps all that with the kernels but for the ends. */
@@ -171,8 +172,8 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     count(rates, holder, p, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
-    if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced is for tests, many at a time */ && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) &&
-        !gg_thread_start(save_thread, NULL))
+    if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced is for tests, many at a time */ &&
+        gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) && !gg_thread_start(save_thread, NULL))
         atomic_store(&g.saving, false);
 }
 

@@ -17,8 +17,8 @@
 static const int64_t alone_bytes = 1 << 20;
 
 /* With so many calls in progress each packs and unpacks for itself, and the link is what they wait for: it gets one copy a direction and call, of
- * bytes that are in memory and not in the processor's caches, all calls' copies up one behind the other (H200, 2026-11, sgemm n = 512, 16 threads: 3 times
- * the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0). */
+ * bytes that are in memory and not in the processor's caches, all calls' copies up one behind the other (H200, 2026-11, sgemm n = 512, 16 threads: 3
+ * times the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0). */
 enum { CROWD = 4 };
 
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11). */
@@ -171,8 +171,8 @@ static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct pack
 /* ---- in a crowd ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* Packs all, sends it up in one piece on a stream that all callers share, and has C computed and sent down in one piece. */
-static bool post(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_choice *choice, const struct packed packed[3], int inputs, struct leg *leg,
-                 gg_stream shared, int64_t *up)
+static bool post(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_choice *choice, const struct packed packed[3], int inputs,
+                 struct leg *leg, gg_stream shared, int64_t *up)
 {
     const struct packed *c = &packed[GG_C];
     gg_stream stream = lane->run[0];

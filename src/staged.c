@@ -541,7 +541,8 @@ static bool prepare(struct job *job)
     int64_t budget = lane->arena_bytes, slot = gg_slot_bytes(lane);
     const struct gg_arch *arch = &lane->dev->arch;
     const struct gg_rates *rates = gg_rates();
-    struct gg_speed speed = {.up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .whole = chain_seconds(job), .sms = arch->sms};
+    struct gg_speed speed = {
+        .up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .whole = chain_seconds(job), .sms = arch->sms};
     if (gg_config()->kernel && speed.whole > 0)
         speed.flops = 1; /* a chain that is asked for by name is not to be outrun */
     for (int x = GG_A; x <= GG_C; x++)
