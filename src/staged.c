@@ -572,7 +572,7 @@ static bool prepare(struct job *job)
     job->step_event = lane->events + plan->load_count;
     job->slot_bytes = slot;
     const double m = (double)job->p->m, n = (double)job->p->n, k = (double)job->p->k, bytes = (double)gg_size(job->p->type) * (m * k + k * n + m * n);
-    job->large = bytes > 500e6;
+    job->large = bytes > 75e6;
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);
