@@ -79,7 +79,7 @@ template <bool KMAJOR, bool PAIRS> struct lines {
 
 /* Whole tiles first, as long as all blocks are at about the same k and find each other's operands in L2; of its run of shared tiles the end, which
  * another block waits for, then the rest, the piece that waits for others last. */
-template <int TILE_M, int TILE_N, int TILE_K> struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART> {
+template <int TILE_M, int TILE_N, int TILE_K, bool ONCE> struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART> {
     using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART>;
     using base::count, base::fate, base::first, base::tile;
 
@@ -99,7 +99,7 @@ template <int TILE_M, int TILE_N, int TILE_K> struct dgemm_piece : gg_piece<TILE
     /* The block's piece number `index`; false: it has not so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        if (p.splits > 1) {
+        if (ONCE || p.splits > 1) {
             base::find_in_cluster(p);
             return index == 0;
         }
@@ -133,9 +133,9 @@ template <int TILE_M, int TILE_N, int TILE_K> struct dgemm_piece : gg_piece<TILE
 
 constexpr int gg_least(int a, int b) { return a < b ? a : b; }
 
-template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM> struct dgemm_tma {
+template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM, int SLICES = 1> struct dgemm_tma {
     static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16;
-    static constexpr int CONSUMERS = 32 * WARPS_M * WARPS_N, STEPS = TILE_K / MMA_K;
+    static constexpr int GROUP = 32 * WARPS_M * WARPS_N, CONSUMERS = GROUP * SLICES, STEPS = TILE_K / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
     static constexpr int A_BYTES = TILE_M * 128, BYTES = (TILE_M + TILE_N) * 128, RING_BYTES = STAGES * BYTES;
     static constexpr int ORDERS = RING_BYTES + 2 * STAGES * 8, SHARED = 1024 + ORDERS + (STAGES + 1) * 20;
@@ -144,16 +144,19 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     static constexpr int SLOTS = FM * FN * 2;
     using ring_type = gg_ring<STAGES>;
 
-    static_assert(FM % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
-    using work = dgemm_piece<TILE_M, TILE_N, TILE_K>;
+    static_assert(FM * STEPS % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
+    static_assert(SLICES == 1 || (STAGES >= 2 * SLICES && CONSUMERS * SLOTS * 16 <= RING_BYTES), "room for the slices' next stages, and their sums");
+    using work = dgemm_piece<TILE_M, TILE_N, TILE_K, (SLICES > 1)>;
 
     double sum[FM][FN][4];
 
     static constexpr int T = MMA_K / 8;
-    double fa[2][MMA_K / 2], fb[2][FN][MMA_K / 4];
+    /* A k step of all of a stage: all its fragments are read while the products of the stage before run. Else A's a fragment ahead. */
+    static constexpr bool WHOLE_STEPS = MMA_K == TILE_K && FM * FN * 8 + FM * 32 + FN * 16 < TAKEN - 16;
+    double fa[2][WHOLE_STEPS ? FM : 1][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
     /* A's fragment i and all of B's of a k step. */
-    template <typename LA> __device__ void fetch_a(unsigned a, int k, int i)
+    template <typename LA> __device__ void fetch_a(unsigned a, int k, int i, double (&to)[MMA_K / 2])
     {
 #pragma unroll
         for (int t = 0; t < T; t++) {
@@ -161,7 +164,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             LA::load(r, a, i, k * T + t);
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                fa[i % 2][4 * t + e] = r[e / 2][e % 2];
+                to[4 * t + e] = r[e / 2][e % 2];
         }
     }
 
@@ -227,16 +230,18 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         int row, row_step, column, odd_column, column_step;
     };
 
-    template <bool A_K, bool B_K> __device__ void multiply(map &where, ring_type &ring, unsigned shared, int steps)
+    template <bool A_K, bool B_K> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
     {
         constexpr bool PAIRS = !A_K && B_K;
         using lines_a = lines<A_K, PAIRS>;
         using lines_b = lines<B_K, PAIRS>;
-        const int thread = thread_index(), warp = thread / 32, lane = thread % 32;
+        const int thread = thread_index(), warp = thread / 32 % (GROUP / 32), lane = thread % 32;
         const unsigned a = shared + warp % WARPS_M * WARP_M * 128 + lines_a::start(lane);
         const unsigned b = shared + A_BYTES + warp / WARPS_M * WARP_N * 128 + lines_b::start(lane);
+        if constexpr (WHOLE_STEPS)
+            return multiply_whole<lines_a, lines_b>(ring, a, b, steps);
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
-        fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0);
+        fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0, fa[0][0]);
         int done = 0;
 #pragma unroll 1
         for (int left = steps; left > 0; left--) {
@@ -244,7 +249,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 ring.arrive_empty(done); /* not in the turn that read it: see pipeline.cuh */
             done = ring.stage;
             unsigned next = ring.stage * BYTES;
-            ring.next();
+            ring.template skip<SLICES>();
 #pragma unroll
             for (int s = 0; s < STEPS; s++) {
                 const int set = STEPS == 1 ? 0 : s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
@@ -257,13 +262,14 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 for (int i = 0; i < FM; i++) {
                     if (i == 0)
                         fetch_b<lines_b>(b + next, ahead, set ^ 1);
+                    const int turn = (s * FM + i) % 2;
                     if (i + 1 < FM)
-                        fetch_a<lines_a>(a + stage, s, i + 1);
+                        fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1][0]);
                     else
-                        fetch_a<lines_a>(a + next, ahead, 0);
+                        fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1][0]);
 #pragma unroll
                     for (int j = 0; j < FN; j++)
-                        mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[i % 2], fb[set][i % 2 ? FN - 1 - j : j]);
+                        mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn][0], fb[set][i % 2 ? FN - 1 - j : j]);
                 }
                 if (STEPS == 1)
                     for (int j = 0; j < FN; j++)
@@ -271,32 +277,88 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                             fb[0][j][e] = fb[1][j][e];
             }
         }
-        ring.arrive_empty(done);
+        if (SLICES == 1 || steps > 0)
+            ring.arrive_empty(done);
+    }
+
+    /* One stage: its products, and the fragments of the next. The stage before is past all use when this one's products come up: see pipeline.cuh. */
+    template <int SET, typename LA, typename LB> __device__ void turn(ring_type &ring, unsigned a, unsigned b, int &done, bool first)
+    {
+        const int before = done;
+        done = ring.stage;
+        ring.template skip<SLICES>();
+        ring.wait_full(); /* whatever comes next, if only the end of all work */
+        const unsigned next = ring.stage * BYTES;
+        fetch_b<LB>(b + next, 0, SET ^ 1);
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+            fetch_a<LA>(a + next, 0, i, fa[SET ^ 1][i]);
+        if (!first)
+            ring.arrive_empty(before); /* after the loads also to keep the compiler from putting them off */
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+                mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[SET][i], fb[SET][i % 2 ? FN - 1 - j : j]);
+    }
+
+    template <typename LA, typename LB> __device__ void multiply_whole(ring_type &ring, unsigned a, unsigned b, int steps)
+    {
+        const unsigned at = ring.stage * BYTES;
+        fetch_b<LB>(b + at, 0, 0);
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+            fetch_a<LA>(a + at, 0, i, fa[0][i]);
+        int done = 0, left = steps;
+#pragma unroll 1
+        for (; left > 1; left -= 2) {
+            turn<0, LA, LB>(ring, a, b, done, left == steps);
+#ifdef GG_BURST
+            turn<1, LA, LB>(ring, a, b, done, done == steps + 100000);
+#else
+            turn<1, LA, LB>(ring, a, b, done, false);
+#endif
+        }
+        if (left > 0)
+            turn<0, LA, LB>(ring, a, b, done, left == steps);
+        if (SLICES == 1 || steps > 0)
+            ring.arrive_empty(done);
+    }
+
+    template <bool A_K, bool B_K> static __device__ map map_of()
+    {
+        using lines_a = lines<A_K, !A_K && B_K>;
+        using lines_b = lines<B_K, !A_K && B_K>;
         const int t = thread_index() % 32;
-        where = {lines_a::row(t / 4, 0), lines_a::row(0, 1) - lines_a::row(0, 0), lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0),
+        return {lines_a::row(t / 4, 0), lines_a::row(0, 1) - lines_a::row(0, 0), lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0),
                  lines_b::row(0, 1) - lines_b::row(0, 0)};
     }
 
     __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
     {
         for (unsigned order = 0;; order = order == STAGES * ORDER_WORDS * 4 ? 0 : order + ORDER_WORDS * 4) {
+            const int slice = SLICES == 1 ? 0 : thread_index() / GROUP;
+            for (int s = 0; s < slice; s++)
+                ring.next();
             ring.wait_full();
-            const int count = ordered(shared + ORDERS + order, ORDER_COUNT);
+            int count = ordered(shared + ORDERS + order, ORDER_COUNT);
             if (count == 0)
                 return;
+            if (SLICES > 1)
+                count = (count - slice + SLICES - 1) / SLICES;
             map where;
             clear();
             if (p.a_kmajor) {
                 if (p.b_kmajor)
-                    multiply<true, true>(where, ring, shared, count);
+                    multiply<true, true>(ring, shared, count), where = map_of<true, true>();
                 else
-                    multiply<true, false>(where, ring, shared, count);
+                    multiply<true, false>(ring, shared, count), where = map_of<true, false>();
             } else if (p.b_kmajor)
-                multiply<false, true>(where, ring, shared, count);
+                multiply<false, true>(ring, shared, count), where = map_of<false, true>();
             else
-                multiply<false, false>(where, ring, shared, count);
-            if (p.splits > 1)
-                return finish_share(p, where, shared);
+                multiply<false, false>(ring, shared, count), where = map_of<false, false>();
+            if (SLICES > 1 || p.splits > 1)
+                return finish_share(p, where, shared, slice);
             finish(p, shared + ORDERS + order, where);
         }
     }
@@ -304,7 +366,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     /* Part of a unit (a block, or a cluster): slot s of this thread. */
     static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
     {
-        return static_cast<double2 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 2) + s * CONSUMERS + thread;
+        return static_cast<double2 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 2) + s * GROUP + thread;
     }
 
     /* A thread's place in C. */
@@ -392,9 +454,9 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     }
 
     /* In a cluster every block adds up its share of the slots, in the order of k. */
-    __device__ void finish_share(const gg_args &p, const map &where, unsigned shared)
+    __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
     {
-        const int thread = thread_index(), unit = blockIdx.x / p.splits, rank = blockIdx.x % p.splits;
+        const int thread = thread_index(), in_group = thread - slice * GROUP, unit = blockIdx.x / p.splits, rank = blockIdx.x % p.splits;
         const unsigned order = shared + ORDERS;
         const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
@@ -402,20 +464,26 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         consumer_barrier(); /* the ring is free: all of its stages are read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
-            asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + (s * CONSUMERS + thread) * 16), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]),
+            asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]),
                          "d"(sum[s / 2 / FN][s / 2 % FN][s % 2 + 2])
                          : "memory");
-        cluster_sync();
-        const output out(p, m, n, thread, where);
-        const int begin = SLOTS * rank / p.splits, end = SLOTS * (rank + 1) / p.splits;
-        if (p.splits <= 2)
-            add_shares<2>(p, fate, shared, thread, first, unit, begin, end, out);
-        else if (p.splits <= 4)
-            add_shares<4>(p, fate, shared, thread, first, unit, begin, end, out);
+        if (SLICES == 1 || p.splits > 1)
+            cluster_sync();
         else
-            add_shares<8>(p, fate, shared, thread, first, unit, begin, end, out);
+            consumer_barrier();
+        const output out(p, m, n, in_group, where);
+        const int share = rank * SLICES + slice, shares = p.splits * SLICES, begin = SLOTS * share / shares, end = SLOTS * (share + 1) / shares;
+        if (SLICES > 1 && p.splits == 1)
+            add_shares<1>(p, fate, shared, in_group, first, unit, begin, end, out);
+        else if (SLICES > 1 || p.splits <= 2)
+            add_shares<2>(p, fate, shared, in_group, first, unit, begin, end, out);
+        else if (p.splits <= 4)
+            add_shares<4>(p, fate, shared, in_group, first, unit, begin, end, out);
+        else
+            add_shares<8>(p, fate, shared, in_group, first, unit, begin, end, out);
         announce(p, fate, first, unit, rank, thread);
-        cluster_leave(); /* others may still be reading this block's shared memory */
+        if (SLICES == 1 || p.splits > 1)
+            cluster_leave(); /* others may still be reading this block's shared memory */
     }
 
     /* As many loads at a time as cover their latency. */
@@ -423,17 +491,22 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     static __device__ void add_shares(const gg_args &p, int fate, unsigned shared, int thread, int first, int unit, int begin, int end,
                                       const output &out)
     {
-        constexpr int BATCH = 8 / MOST;
+        constexpr int BATCH = SLICES == 1 ? 8 / MOST : MOST * SLICES < 16 ? 16 / (MOST * SLICES) : 1;
         for (int s0 = begin; s0 < end; s0 += BATCH) {
-            double2 v[BATCH][MOST];
+            double2 v[BATCH][MOST * SLICES];
 #pragma unroll
             for (int b = 0; b < BATCH; b++)
 #pragma unroll
-                for (int r = 0; r < MOST; r++)
-                    if (r < p.splits)
+                for (int r = 0; r < MOST * SLICES; r++)
+                    if (MOST == 1)
+                        asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
+                                     : "=d"(v[b][r].x), "=d"(v[b][r].y)
+                                     : "r"(shared + ((r * SLOTS + min(s0 + b, SLOTS - 1)) * GROUP + thread) * 16)
+                                     : "memory");
+                    else if (r / SLICES < p.splits)
                         asm volatile("{ .reg .u32 at; mapa.shared::cluster.u32 at, %2, %3; ld.shared::cluster.v2.f64 {%0, %1}, [at]; }"
                                      : "=d"(v[b][r].x), "=d"(v[b][r].y)
-                                     : "r"(shared + (min(s0 + b, SLOTS - 1) * CONSUMERS + thread) * 16), "r"(r)
+                                     : "r"(shared + ((r % SLICES * SLOTS + min(s0 + b, SLOTS - 1)) * GROUP + thread) * 16), "r"(r / SLICES)
                                      : "memory");
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
@@ -441,8 +514,8 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 if (s >= end)
                     break;
 #pragma unroll
-                for (int r = 1; r < MOST; r++)
-                    if (r < p.splits)
+                for (int r = 1; r < MOST * SLICES; r++)
+                    if (MOST == 1 || r / SLICES < p.splits)
                         v[b][0].x += v[b][r].x, v[b][0].y += v[b][r].y;
                 if (fate == PUBLISH) {
                     __stcg(part(p, unit, thread, s), v[b][0]);
@@ -474,7 +547,8 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             place(p, piece.tile, m, n);
             const int x = (is_b ? n : m) + box * 16;
             int k = piece.first * TILE_K;
-            for (int step = 0; step < piece.count; step++) {
+            const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
+            for (int step = 0; step < stages; step++) {
                 ring.wait_empty();
                 if (lane == 0) {
                     if (step == 0) {
@@ -484,10 +558,10 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                         give_order(order, ORDER_FATE, piece.fate);
                         give_order(order, ORDER_FIRST, piece.first_unit(p));
                     }
-                    ring.expect_full(ring.stage, BYTES);
+                    ring.expect_full(ring.stage, SLICES == 1 || step < piece.count ? BYTES : 0);
                 }
                 __syncwarp();
-                if (mine)
+                if (mine && (SLICES == 1 || step < piece.count))
                     ring.copy_box(ring.stage, to + ring.stage * BYTES, map, kmajor ? k : x, kmajor ? x : k);
                 ring.next();
                 k += TILE_K;
@@ -498,6 +572,11 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             ring.wait_empty();
             give_order(order, ORDER_COUNT, 0);
             ring.expect_full(ring.stage, 0);
+            for (int s = 1; s < SLICES; s++) {
+                ring.next();
+                ring.wait_empty();
+                ring.expect_full(ring.stage, 0);
+            }
         }
         if (p.splits > 1) {
             __syncwarp();
@@ -516,7 +595,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_b) : "memory");
         }
         if (threadIdx.x == 0)
-            ring.init(1, CONSUMERS / 32);
+            ring.init(1, GROUP / 32);
         __syncthreads();
         if (threadIdx.x >= CONSUMERS) {
             gg_give_registers<KEPT>();
@@ -534,16 +613,25 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     }
 };
 
+using d192x96 = dgemm_tma<192, 96, 5, 4, 2, 8, 1>;
 using d128x128 = dgemm_tma<128, 128, 6, 2, 4, 8, 1>;
-using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 8, 1>;
+using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 16, 1>;
+using d96x48 = dgemm_tma<96, 48, 10, 2, 1, 8, 1, 4>;
 using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 8, 2>;
 using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 16, 2>;
+static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d96x48::SHARED == gg_shared_dgemm_tma_96x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
 
 extern "C" {
+#ifdef GG_LAB
+#define V(name, per, ...) __global__ void __launch_bounds__(dgemm_tma<__VA_ARGS__>::THREADS, per) name(const __grid_constant__ gg_args p) { dgemm_tma<__VA_ARGS__>::run(p); }
+GG_LAB
+#endif
+__global__ void __launch_bounds__(d192x96::THREADS, 1) dgemm_tma_192x96(const __grid_constant__ gg_args p) { d192x96::run(p); }
 __global__ void __launch_bounds__(d128x128::THREADS, 1) dgemm_tma_128x128(const __grid_constant__ gg_args p) { d128x128::run(p); }
 __global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __grid_constant__ gg_args p) { d128x64::run(p); }
+__global__ void __launch_bounds__(d96x48::THREADS, 1) dgemm_tma_96x48(const __grid_constant__ gg_args p) { d96x48::run(p); }
 __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
 __global__ void __launch_bounds__(d32x64::THREADS, 2) dgemm_tma_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
 }

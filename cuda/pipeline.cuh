@@ -49,6 +49,15 @@ template <int STAGES> struct gg_ring {
         }
     }
 
+    template <int N> __device__ void skip()
+    {
+        stage += N;
+        if (stage >= STAGES) {
+            stage -= STAGES;
+            parity ^= 1;
+        }
+    }
+
     static __device__ bool passed(unsigned barrier, unsigned parity)
     {
         unsigned done;

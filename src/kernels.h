@@ -14,6 +14,7 @@ enum gg_role {
     GG_PERSISTENT,  /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,         /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
     GG_TMA_EITHER,  /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
+    GG_TMA_ONCE,    /* likewise, a block has one tile, or a cluster of two: its groups of warps take turns in k and need the ring to add up */
     GG_SKINNY,      /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
     GG_TENSOR,      /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
     GG_TENSOR_PAIR, /* likewise with two blocks a tile, for small C */
@@ -81,7 +82,7 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
     return (uintptr_t)base % 16 != 0 || (uint64_t)ld * gg_size(type) % 16 != 0;
 }
 
-static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role == GG_TMA_EITHER || row->role == GG_TMA; }
+static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= GG_TMA && row->role <= GG_TMA_ONCE; }
 
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
  * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses

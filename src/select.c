@@ -82,9 +82,10 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
 #endif
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
+    if (row->cc_min == 90 && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
+        return false;
     if (gg_is_tma(row))
-        return (p->m | p->n | p->k) < INT32_MAX - 256 &&
-               (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
+        return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
     return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
@@ -150,7 +151,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks += (cluster > 1 ? TMA[p->type].cluster + tile * size / CLUSTER_BYTES : 0);
         clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
-    const bool either = row->role == GG_TMA_EITHER;
+    const bool either = row->role != GG_TMA;
     const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
     if (either)
@@ -172,14 +173,15 @@ static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const s
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
-    const int sharing = steps >= TMA[p->type].least ? sharers(row, p, arch) : 1;
+    const bool once = row->role == GG_TMA_ONCE;
+    const int sharing = steps >= TMA[p->type].least && !once ? sharers(row, p, arch) : 1;
     struct gg_choice best = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1, .seconds = predict_tma(row, p, arch, 1, 1, 1)};
     const double shared = predict_tma(row, p, arch, sharing, 1, 1);
     if (shared < best.seconds)
         best.splits = sharing, best.seconds = shared;
     if (row->per_sm == 1) /* large tiles: a cluster moves more than it saves, and few fit a GPU */
         return best;
-    for (int cluster = 2; cluster <= GG_LARGEST_CLUSTER && cluster <= steps; cluster++) {
+    for (int cluster = 2; cluster <= (once ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
         const int64_t room = arch->sms * (cluster > 3 && !TMA[p->type].crowded ? 1 : row->per_sm) / (tiles * cluster);
         if (cluster > 2 && room == 0)
             break;
