@@ -133,26 +133,28 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE> struct dgemm_piece : gg
 
 constexpr int gg_least(int a, int b) { return a < b ? a : b; }
 
-template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM, int SLICES = 1> struct dgemm_tma {
+template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM, int SLICES = 1, bool WHOLE = (SLICES > 1)> struct dgemm_tma {
     static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16;
     static constexpr int GROUP = 32 * WARPS_M * WARPS_N, CONSUMERS = GROUP * SLICES, STEPS = TILE_K / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
     static constexpr int A_BYTES = TILE_M * 128, BYTES = (TILE_M + TILE_N) * 128, RING_BYTES = STAGES * BYTES;
     static constexpr int ORDERS = RING_BYTES + 2 * STAGES * 8, SHARED = 1024 + ORDERS + (STAGES + 1) * 20;
-    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = 40;
+    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = SLICES > 1 && PER_SM > 1 ? 32 : 40;
     static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
     static constexpr int SLOTS = FM * FN * 2;
+    /* A k step of all of a stage: all its fragments are read while the products of the stage before run. Else A's a fragment ahead. */
+    static constexpr bool WHOLE_STEPS = WHOLE && MMA_K == TILE_K && FM * FN * 8 + FM * 32 + FN * 16 < TAKEN - 16;
     using ring_type = gg_ring<STAGES>;
 
     static_assert(FM * STEPS % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
-    static_assert(SLICES == 1 || (STAGES >= 2 * SLICES && CONSUMERS * SLOTS * 16 <= RING_BYTES), "room for the slices' next stages, and their sums");
+    /* A group waits for all rounds of a stage or for none: it could take the one before for its own. */
+    static_assert(SLICES == 1 || (STAGES % SLICES == 0 && STAGES >= 3 * SLICES) || (STAGES == 2 * SLICES && !WHOLE_STEPS), "stages in flight");
+    static_assert(SLICES == 1 || CONSUMERS * SLOTS * 16 <= RING_BYTES, "room for the groups' sums");
     using work = dgemm_piece<TILE_M, TILE_N, TILE_K, (SLICES > 1)>;
 
     double sum[FM][FN][4];
 
     static constexpr int T = MMA_K / 8;
-    /* A k step of all of a stage: all its fragments are read while the products of the stage before run. Else A's a fragment ahead. */
-    static constexpr bool WHOLE_STEPS = MMA_K == TILE_K && FM * FN * 8 + FM * 32 + FN * 16 < TAKEN - 16;
     double fa[2][WHOLE_STEPS ? FM : 1][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
     /* A's fragment i and all of B's of a k step. */
@@ -230,6 +232,16 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         int row, row_step, column, odd_column, column_step;
     };
 
+    /* Some bits of all of a fragment: they are there when all of it is. */
+    static __device__ unsigned used(const double (&fragment)[MMA_K / 2])
+    {
+        unsigned bits = 0;
+#pragma unroll
+        for (int e = 0; e < MMA_K / 2; e++)
+            bits |= unsigned(__double2loint(fragment[e]));
+        return bits;
+    }
+
     template <bool A_K, bool B_K> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
     {
         constexpr bool PAIRS = !A_K && B_K;
@@ -243,10 +255,10 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
         fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0, fa[0][0]);
         int done = 0;
+        unsigned zero; /* which the compiler does not know */
+        asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
 #pragma unroll 1
         for (int left = steps; left > 0; left--) {
-            if (left < steps)
-                ring.arrive_empty(done); /* not in the turn that read it: see pipeline.cuh */
             done = ring.stage;
             unsigned next = ring.stage * BYTES;
             ring.template skip<SLICES>();
@@ -268,8 +280,11 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                     else
                         fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1][0]);
 #pragma unroll
-                    for (int j = 0; j < FN; j++)
+                    for (int j = 0; j < FN; j++) {
                         mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn][0], fb[set][i % 2 ? FN - 1 - j : j]);
+                        if (ahead == 0 && i == FM - 1 && j == 0)
+                            ring.arrive_empty(done, zero & used(fa[turn][0]));
+                    }
                 }
                 if (STEPS == 1)
                     for (int j = 0; j < FN; j++)
@@ -277,8 +292,6 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                             fb[0][j][e] = fb[1][j][e];
             }
         }
-        if (SLICES == 1 || steps > 0)
-            ring.arrive_empty(done);
     }
 
     /* One stage: its products, and the fragments of the next. The stage before is past all use when this one's products come up: see pipeline.cuh. */
@@ -313,11 +326,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
 #pragma unroll 1
         for (; left > 1; left -= 2) {
             turn<0, LA, LB>(ring, a, b, done, left == steps);
-#ifdef GG_BURST
-            turn<1, LA, LB>(ring, a, b, done, done == steps + 100000);
-#else
             turn<1, LA, LB>(ring, a, b, done, false);
-#endif
         }
         if (left > 0)
             turn<0, LA, LB>(ring, a, b, done, left == steps);
@@ -615,12 +624,14 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
 
 using d192x96 = dgemm_tma<192, 96, 5, 4, 2, 8, 1>;
 using d128x128 = dgemm_tma<128, 128, 6, 2, 4, 8, 1>;
-using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 16, 1>;
-using d96x48 = dgemm_tma<96, 48, 10, 2, 1, 8, 1, 4>;
+using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 8, 1>;
+using d96x48 = dgemm_tma<96, 48, 12, 2, 1, 8, 1, 4>;
+using d48x48 = dgemm_tma<48, 48, 8, 1, 1, 8, 2, 4>;
 using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 8, 2>;
 using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 16, 2>;
 static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d96x48::SHARED == gg_shared_dgemm_tma_96x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
+static_assert(d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
 
 extern "C" {
@@ -632,6 +643,7 @@ __global__ void __launch_bounds__(d192x96::THREADS, 1) dgemm_tma_192x96(const __
 __global__ void __launch_bounds__(d128x128::THREADS, 1) dgemm_tma_128x128(const __grid_constant__ gg_args p) { d128x128::run(p); }
 __global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __grid_constant__ gg_args p) { d128x64::run(p); }
 __global__ void __launch_bounds__(d96x48::THREADS, 1) dgemm_tma_96x48(const __grid_constant__ gg_args p) { d96x48::run(p); }
+__global__ void __launch_bounds__(d48x48::THREADS, 2) dgemm_tma_48x48(const __grid_constant__ gg_args p) { d48x48::run(p); }
 __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
 __global__ void __launch_bounds__(d32x64::THREADS, 2) dgemm_tma_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
 }

@@ -110,10 +110,10 @@ template <int STAGES> struct gg_ring {
     /* Consumers: this warp will not read stage `done` again. To be called only when products have used what was read last: an arrival overtakes loads
      * that are under way, and the copies it lets in overwrite what they were to find. The compiler knows nothing of that and puts products after
      * an arrival in the same turn of a loop; at the top of the next turn they are past. */
-    __device__ void arrive_empty(int done) const
+    __device__ void arrive_empty(int done, unsigned nothing = 0) const
     {
         __syncwarp();
-        asm volatile("{ .reg .pred p; .reg .b64 s; setp.eq.u32 p, %1, 0; @p mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(empty + 8 * done),
+        asm volatile("{ .reg .pred p; .reg .b64 s; setp.eq.u32 p, %1, 0; @p mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(empty + 8 * done + nothing),
                      "r"(threadIdx.x % 32)
                      : "memory");
     }
