@@ -186,18 +186,9 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
     }
 };
 
-using d16x32 = direct<16, 32, 1, 1, 8, 2>;
+using d16x32 = direct<16, 16, 1, 2, 8, 1>;
 
 extern "C" {
-#ifdef GG_LAB
-#define V(name, bl, ...)                                                                                                                             \
-    __global__ void __launch_bounds__(direct<__VA_ARGS__>::THREADS, bl) name(const __grid_constant__ gg_args p)                                      \
-    {                                                                                                                                                \
-        direct<__VA_ARGS__> self;                                                                                                                    \
-        self.run(p);                                                                                                                                 \
-    }
-GG_LAB
-#endif
 __global__ void __launch_bounds__(d16x32::THREADS, 1) dgemm_direct_16x32(const __grid_constant__ gg_args p)
 {
     d16x32 self;

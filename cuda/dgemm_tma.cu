@@ -133,7 +133,7 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE> struct dgemm_piece : gg
 
 constexpr int gg_least(int a, int b) { return a < b ? a : b; }
 
-template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM, int SLICES = 1, bool WHOLE = (SLICES > 1)> struct dgemm_tma {
+template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM, int SLICES = 1> struct dgemm_tma {
     static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16;
     static constexpr int GROUP = 32 * WARPS_M * WARPS_N, CONSUMERS = GROUP * SLICES, STEPS = TILE_K / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
@@ -142,20 +142,18 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = SLICES > 1 && PER_SM > 1 ? 32 : 40;
     static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
     static constexpr int SLOTS = FM * FN * 2;
-    /* A k step of all of a stage: all its fragments are read while the products of the stage before run. Else A's a fragment ahead. */
-    static constexpr bool WHOLE_STEPS = WHOLE && MMA_K == TILE_K && FM * FN * 8 + FM * 32 + FN * 16 < TAKEN - 16;
     using ring_type = gg_ring<STAGES>;
 
     static_assert(FM * STEPS % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
     /* A group waits for all rounds of a stage or for none: it could take the one before for its own. */
-    static_assert(SLICES == 1 || (STAGES % SLICES == 0 && STAGES >= 3 * SLICES) || (STAGES == 2 * SLICES && !WHOLE_STEPS), "stages in flight");
+    static_assert(STAGES % SLICES == 0 && STAGES >= 2 * SLICES, "a group's own stages, and its next");
     static_assert(SLICES == 1 || CONSUMERS * SLOTS * 16 <= RING_BYTES, "room for the groups' sums");
     using work = dgemm_piece<TILE_M, TILE_N, TILE_K, (SLICES > 1)>;
 
     double sum[FM][FN][4];
 
     static constexpr int T = MMA_K / 8;
-    double fa[2][WHOLE_STEPS ? FM : 1][MMA_K / 2], fb[2][FN][MMA_K / 4];
+    double fa[2][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
     /* A's fragment i and all of B's of a k step. */
     template <typename LA> __device__ void fetch_a(unsigned a, int k, int i, double (&to)[MMA_K / 2])
@@ -250,10 +248,8 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         const int thread = thread_index(), warp = thread / 32 % (GROUP / 32), lane = thread % 32;
         const unsigned a = shared + warp % WARPS_M * WARP_M * 128 + lines_a::start(lane);
         const unsigned b = shared + A_BYTES + warp / WARPS_M * WARP_N * 128 + lines_b::start(lane);
-        if constexpr (WHOLE_STEPS)
-            return multiply_whole<lines_a, lines_b>(ring, a, b, steps);
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
-        fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0, fa[0][0]);
+        fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0, fa[0]);
         int done = 0;
         unsigned zero; /* which the compiler does not know */
         asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
@@ -276,14 +272,14 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                         fetch_b<lines_b>(b + next, ahead, set ^ 1);
                     const int turn = (s * FM + i) % 2;
                     if (i + 1 < FM)
-                        fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1][0]);
+                        fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1]);
                     else
-                        fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1][0]);
+                        fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1]);
 #pragma unroll
                     for (int j = 0; j < FN; j++) {
-                        mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn][0], fb[set][i % 2 ? FN - 1 - j : j]);
+                        mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn], fb[set][i % 2 ? FN - 1 - j : j]);
                         if (ahead == 0 && i == FM - 1 && j == 0)
-                            ring.arrive_empty(done, zero & used(fa[turn][0]));
+                            ring.arrive_empty(done, zero & used(fa[turn]));
                     }
                 }
                 if (STEPS == 1)
@@ -292,46 +288,6 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                             fb[0][j][e] = fb[1][j][e];
             }
         }
-    }
-
-    /* One stage: its products, and the fragments of the next. The stage before is past all use when this one's products come up: see pipeline.cuh. */
-    template <int SET, typename LA, typename LB> __device__ void turn(ring_type &ring, unsigned a, unsigned b, int &done, bool first)
-    {
-        const int before = done;
-        done = ring.stage;
-        ring.template skip<SLICES>();
-        ring.wait_full(); /* whatever comes next, if only the end of all work */
-        const unsigned next = ring.stage * BYTES;
-        fetch_b<LB>(b + next, 0, SET ^ 1);
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-            fetch_a<LA>(a + next, 0, i, fa[SET ^ 1][i]);
-        if (!first)
-            ring.arrive_empty(before); /* after the loads also to keep the compiler from putting them off */
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-                mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[SET][i], fb[SET][i % 2 ? FN - 1 - j : j]);
-    }
-
-    template <typename LA, typename LB> __device__ void multiply_whole(ring_type &ring, unsigned a, unsigned b, int steps)
-    {
-        const unsigned at = ring.stage * BYTES;
-        fetch_b<LB>(b + at, 0, 0);
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-            fetch_a<LA>(a + at, 0, i, fa[0][i]);
-        int done = 0, left = steps;
-#pragma unroll 1
-        for (; left > 1; left -= 2) {
-            turn<0, LA, LB>(ring, a, b, done, left == steps);
-            turn<1, LA, LB>(ring, a, b, done, false);
-        }
-        if (left > 0)
-            turn<0, LA, LB>(ring, a, b, done, left == steps);
-        if (SLICES == 1 || steps > 0)
-            ring.arrive_empty(done);
     }
 
     template <bool A_K, bool B_K> static __device__ map map_of()
@@ -625,26 +581,22 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
 using d192x96 = dgemm_tma<192, 96, 5, 4, 2, 8, 1>;
 using d128x128 = dgemm_tma<128, 128, 6, 2, 4, 8, 1>;
 using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 8, 1>;
-using d96x48 = dgemm_tma<96, 48, 12, 2, 1, 8, 1, 4>;
-using d48x48 = dgemm_tma<48, 48, 8, 1, 1, 8, 2, 4>;
 using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 8, 2>;
+using d64x64_halves = dgemm_tma<64, 64, 12, 2, 2, 8, 1, 2>;
+using d48x48 = dgemm_tma<48, 48, 8, 1, 1, 8, 2, 4>;
 using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 16, 2>;
-static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d96x48::SHARED == gg_shared_dgemm_tma_96x48, "kernels.def");
+static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
-static_assert(d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
+static_assert(d64x64_halves::SHARED == gg_shared_dgemm_tma_64x64_halves, "kernels.def");
 
 extern "C" {
-#ifdef GG_LAB
-#define V(name, per, ...) __global__ void __launch_bounds__(dgemm_tma<__VA_ARGS__>::THREADS, per) name(const __grid_constant__ gg_args p) { dgemm_tma<__VA_ARGS__>::run(p); }
-GG_LAB
-#endif
 __global__ void __launch_bounds__(d192x96::THREADS, 1) dgemm_tma_192x96(const __grid_constant__ gg_args p) { d192x96::run(p); }
 __global__ void __launch_bounds__(d128x128::THREADS, 1) dgemm_tma_128x128(const __grid_constant__ gg_args p) { d128x128::run(p); }
 __global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __grid_constant__ gg_args p) { d128x64::run(p); }
-__global__ void __launch_bounds__(d96x48::THREADS, 1) dgemm_tma_96x48(const __grid_constant__ gg_args p) { d96x48::run(p); }
-__global__ void __launch_bounds__(d48x48::THREADS, 2) dgemm_tma_48x48(const __grid_constant__ gg_args p) { d48x48::run(p); }
 __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
+__global__ void __launch_bounds__(d64x64_halves::THREADS, 1) dgemm_tma_64x64_halves(const __grid_constant__ gg_args p) { d64x64_halves::run(p); }
+__global__ void __launch_bounds__(d48x48::THREADS, 2) dgemm_tma_48x48(const __grid_constant__ gg_args p) { d48x48::run(p); }
 __global__ void __launch_bounds__(d32x64::THREADS, 2) dgemm_tma_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
 }
 #endif

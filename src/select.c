@@ -76,6 +76,9 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     if (row->role >= GG_SCALE || row->type != p->type || code_for(arch->cc) < row->cc_min || arch->cc > row->cc_max ||
         row->smem > arch->smem_per_block)
         return false;
+    /* Vectors want a row that reads memory at full speed. */
+    if ((p->m <= 4 || p->n <= 4) && (row->role == GG_TMA_ONCE || (row->role == GG_TILED && row->cc_min == 90)))
+        return false;
 #ifdef GG_WITHOUT_SM90A
     if (row->cc_min == 90 && row->cc_max == 90)
         return false;
@@ -126,7 +129,10 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
         clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * tile_steps * step + rounds * row->start;
     }
-    return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
+    double bytes = m * k + k * n + 2 * m * n;
+    if (row->role == GG_TILED) /* small tiles, one a block: what they read comes from L2 again and again */
+        bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
+    return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
 }
 
 /* A GG_TMA… row; how k is cut as in struct gg_choice. */
@@ -174,12 +180,14 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
-    const int sharing = steps >= TMA[p->type].least && !once ? sharers(row, p, arch) : 1;
+    /* Larger tiles than 128×128 of FP64 share badly: 5 % slower than those where both must, faster where none need. */
+    const bool shares = !once && (p->type == GG_S || row->tile_m * row->tile_n <= 128 * 128);
+    const int sharing = steps >= TMA[p->type].least && shares ? sharers(row, p, arch) : 1;
     struct gg_choice best = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1, .seconds = predict_tma(row, p, arch, 1, 1, 1)};
     const double shared = predict_tma(row, p, arch, sharing, 1, 1);
     if (shared < best.seconds)
         best.splits = sharing, best.seconds = shared;
-    if (row->per_sm == 1) /* large tiles: a cluster moves more than it saves, and few fit a GPU */
+    if (row->per_sm == 1 && !once) /* large tiles: a cluster moves more than it saves, and few fit a GPU */
         return best;
     for (int cluster = 2; cluster <= (once ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
         const int64_t room = arch->sms * (cluster > 3 && !TMA[p->type].crowded ? 1 : row->per_sm) / (tiles * cluster);
