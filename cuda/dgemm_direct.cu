@@ -1,9 +1,12 @@
-/* dgemm_direct — FP64 on tensor cores (DMMA) for sm_90 where C is small and the time is latency: no shared memory before the sums, no pipeline to
- * fill, little code to fetch. Any layout and address.
+/* dgemm_direct — FP64 on tensor cores (DMMA) for sm_90 where C is small and all time is latency: no pipeline to fill, no map to fetch, little code.
+ * Any layout and address.
  *
  * A block computes a tile, WARPS_M × WARPS_N warps each a part of it, WARPS_K groups of which take turns in k, 16 at a time. A warp loads fragments
  * straight from memory to registers, DEPTH steps ahead, so the first loads are on their way as soon as their addresses are known; what two warps of
- * a group share they find in L1. The groups' sums meet in shared memory, once, in order. */
+ * a group share they find in L1. The groups' sums meet in shared memory, once, in order.
+ *
+ *   dgemm_direct_16x32   8 groups of 2 warps of 16×16: 128 tiles at n = 256. One H200, L2 flushed: 4.8 µs at 64, 5.3 at 128, 6.7 to 7.3 at 256
+ *                        (cuBLAS 6.1, 5.8, 6.9 to 7.8; an empty kernel 3.0; dgemm_tma_32x64 6.6, 6.8, 8.5) */
 #include "dmma.cuh"
 #include "tile.cuh"
 

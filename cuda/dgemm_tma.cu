@@ -9,16 +9,21 @@
  *
  * When tiles do not fill the GPU, k is cut, in one launch. Either the last tiles are shared among persistent blocks (tile.cuh); a block that has the
  * end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k a block, and adds up through shared
- * memory; several clusters a tile, if they are few, go through the workspace again. Parts are added in a fixed order: sums depend on the grid, never
- * on timing.
+ * memory; several clusters a tile, if they are few, go through the workspace again. In some rows groups of warps take turns at the stages, SLICES of
+ * them, and add up likewise: so large fragments, which read least, serve small tiles. Parts are added in a fixed order: sums depend on the grid,
+ * never on timing.
  *
- *   dgemm_tma_128x128   8 warps of 64×32, 6 stages, 1 block an SM       one H200, against cuBLAS: 1.04 to 1.05 at n = 1536, 1.0 from 2048 to 4096, 0.98
- *                                                                       at 8192 (57 TF/s of 66.9, at the power limit)
- *   dgemm_tma_128x64    8 warps of 32×32, 8 stages, 1 block an SM       1.02 at 1000
- *   dgemm_tma_64x64     4 warps of 32×32, 6 stages, 2 blocks an SM      1.08 at 16384×128×128
- *   dgemm_tma_32x64     4 warps of 32×16, 8 stages, 2 blocks an SM      1.03 at 512, 0.84 at 256 (8 µs, nearly all of it latency)
+ *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
+ *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; shares badly
+ *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.0 at 8192 (at the power limit)
+ *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
+ *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.06 to 1.09 at 16384×128×128
+ *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.02 to 1.04 at 64×4096×4096, 1.10 to 1.15 at 4096×64×4096
+ *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.02 to 1.09 at 768, which is 256 such tiles
+ *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        0.99 to 1.02 at 512, 0.91 to 0.99 at 384
  *
- * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; from 2048 on the clock falls as the power limit asks. */
+ * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %): warps wait for their fragments, which the
+ * compiler likes to read late. From 2048 on the clock falls as the power limit asks. */
 #include "dmma.cuh"
 #include "parts.cuh"
 #include "pipeline.cuh"
@@ -251,7 +256,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
         fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0, fa[0]);
         int done = 0;
-        unsigned zero; /* which the compiler does not know */
+        unsigned zero; /* of which the compiler knows nothing: with it an arrival wants a fragment, and comes when all before it were read, too */
         asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
 #pragma unroll 1
         for (int left = steps; left > 0; left--) {
@@ -296,7 +301,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         using lines_b = lines<B_K, !A_K && B_K>;
         const int t = thread_index() % 32;
         return {lines_a::row(t / 4, 0), lines_a::row(0, 1) - lines_a::row(0, 0), lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0),
-                 lines_b::row(0, 1) - lines_b::row(0, 0)};
+                lines_b::row(0, 1) - lines_b::row(0, 0)};
     }
 
     __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
@@ -429,8 +434,8 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         consumer_barrier(); /* the ring is free: all of its stages are read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
-            asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]),
-                         "d"(sum[s / 2 / FN][s / 2 % FN][s % 2 + 2])
+            asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16),
+                         "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2 + 2])
                          : "memory");
         if (SLICES == 1 || p.splits > 1)
             cluster_sync();

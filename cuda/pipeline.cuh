@@ -49,6 +49,7 @@ template <int STAGES> struct gg_ring {
         }
     }
 
+    /* N ≤ STAGES times next(). */
     template <int N> __device__ void skip()
     {
         stage += N;
@@ -107,9 +108,10 @@ template <int STAGES> struct gg_ring {
     }
 #endif
 
-    /* Consumers: this warp will not read stage `done` again. To be called only when products have used what was read last: an arrival overtakes loads
-     * that are under way, and the copies it lets in overwrite what they were to find. The compiler knows nothing of that and puts products after
-     * an arrival in the same turn of a loop; at the top of the next turn they are past. */
+    /* Consumers: this warp will not read stage `done` again. An arrival overtakes loads that are under way, and the copies it lets in overwrite what
+     * they were to find; the compiler knows nothing of that and puts products after an arrival in the same turn of a loop. So either it is called at
+     * the top of the next turn, when products have used all that was read, or `nothing` is 0 in a way that wants the data read last, see
+     * dgemm_tma.cu. */
     __device__ void arrive_empty(int done, unsigned nothing = 0) const
     {
         __syncwarp();

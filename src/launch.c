@@ -171,7 +171,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->workspace = memory;
     char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
     int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
-    if (args->splits == 1 && row->role != GG_TMA_ONCE && (p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k)) /* sgemm_tma.cu looks one tile ahead only */
+    const bool loops = p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k; /* sgemm_tma.cu looks one tile ahead only */
+    if (args->splits == 1 && row->role != GG_TMA_ONCE && loops)
         blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm);
     if (blocks > INT32_MAX)
         return false;
