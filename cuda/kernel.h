@@ -45,6 +45,7 @@ struct gg_args {
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
+    uint8_t early;                  /* gg_pack and the product that follows it, which may be there before it has ended, see gate.cuh */
 
     /* Tensor tiers only, see split.cu and tensor.cuh. */
     void *pieces_a, *pieces_b;      /* op(A) as m×k and op(B) as n×k, split */

@@ -4,8 +4,8 @@
  *                        last resort of select.c and what the tests compare the fast rows with. A few percent of the peak.
  *   gg_scale_s, _d       C := beta C, for k == 0 or alpha == 0 (A and B are not read; the sign of zero is that of beta C).
  *   gg_fixup_s, _d       C := alpha (part + part + …) + beta C for the tiles that tile.cuh cut along k, parts in ascending k.
- *   gg_pack_s            c[i + l ldc] = op(A)(i, l): lays an operand out for TMA, m contiguous and 16-byte rows. 32×32 elements a block
- *                        through shared memory when it has to be transposed.
+ *   gg_pack_s            c[i + l ld] = op(A)(i, l) and workspace[j + l ld] = op(B)(l, j), or one of them: lays operands out for TMA, m and n
+ *                        contiguous and rows, the next multiple of 16 bytes. Through shared memory when they have to be transposed.
  *
  * plain and gg_scale walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
 #include "tile.cuh"
@@ -119,33 +119,54 @@ template <typename T> __device__ void fixup(const gg_args &p)
     finish(p, tile, element, sum);
 }
 
+/* Blocks `block`, block + blocks, … of 64 m × 32 k. Each thread has 8 elements under way. */
+template <typename T>
+__device__ void pack(const T *a, int64_t lda, bool kmajor, T *c, int64_t ldc, int64_t m, int64_t k, int64_t block, int64_t blocks)
+{
+    constexpr int M = 64, K = 32, EACH = M * K / THREADS;
+    __shared__ T tile[M][K + 1];
+    const int t = threadIdx.x, x = t % M, y = t / M, line = t / K, at = t % K;
+    const int64_t blocks_m = gg_ceil_div(m, M), all = blocks_m * gg_ceil_div(k, K);
+    for (; block < all; block += blocks) {
+        const int64_t i0 = block % blocks_m * M, l0 = block / blocks_m * K;
+        T v[EACH];
+        if (kmajor) {
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                const int r = line + e * (THREADS / K);
+                v[e] = i0 + r < m && l0 + at < k ? a[l0 + at + (i0 + r) * lda] : T(0);
+            }
+            __syncthreads(); /* all have read the block before this one */
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                tile[line + e * (THREADS / K)][at] = v[e];
+            __syncthreads();
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            const int64_t i = i0 + x, l = l0 + y + e * (THREADS / M);
+            v[e] = kmajor ? tile[x][y + e * (THREADS / M)] : i < m && l < k ? a[i + l * lda] : T(0);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            const int64_t i = i0 + x, l = l0 + y + e * (THREADS / M);
+            if (i < m && l < k)
+                c[i + l * ldc] = v[e];
+        }
+    }
+}
+
+/* op(A) by the first p.splits blocks, op(B) by the others. */
 template <typename T> __device__ void pack(const gg_args &p)
 {
     if (gg_gated(p))
         return;
-    constexpr int TILE = 32, ROWS = THREADS / TILE;
-    __shared__ T tile[TILE][TILE + 1];
-    const T *a = static_cast<const T *>(p.a);
-    T *c = static_cast<T *>(p.c);
-    const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
-    const int64_t blocks_m = (p.m + TILE - 1) / TILE, blocks = blocks_m * ((p.k + TILE - 1) / TILE);
-    for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-        const int64_t i0 = block % blocks_m * TILE, l0 = block / blocks_m * TILE;
-        if (p.a_kmajor) {
-            __syncthreads();
-#pragma unroll
-            for (int r = 0; r < TILE; r += ROWS)
-                if (i0 + y + r < p.m && l0 + x < p.k)
-                    tile[y + r][x] = a[l0 + x + (i0 + y + r) * p.lda];
-            __syncthreads();
-        }
-#pragma unroll
-        for (int r = 0; r < TILE; r += ROWS) {
-            const int64_t i = i0 + x, l = l0 + y + r;
-            if (i < p.m && l < p.k)
-                c[i + l * p.ldc] = p.a_kmajor ? tile[x][y + r] : a[i + l * p.lda];
-        }
-    }
+    const int64_t of_a = p.splits, block = blockIdx.x;
+    if (block < of_a)
+        pack(static_cast<const T *>(p.a), p.lda, p.a_kmajor, static_cast<T *>(p.c), gg_ceil_div(p.m, 4) * 4, p.m, p.k, block, of_a);
+    else
+        pack(static_cast<const T *>(p.b), p.ldb, p.b_kmajor, static_cast<T *>(p.workspace), gg_ceil_div(p.n, 4) * 4, p.n, p.k, block - of_a,
+             gridDim.x - of_a);
 }
 
 extern "C" {
@@ -154,6 +175,6 @@ __global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_ar
 __global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg_args p) { scale<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_fixup_s(const __grid_constant__ gg_args p) { fixup<float>(p); }
-__global__ void __launch_bounds__(THREADS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
+__global__ void __launch_bounds__(THREADS, 6) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }
 }

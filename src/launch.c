@@ -34,7 +34,8 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
 
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
-    return args->verdict ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
+    const bool early = args->verdict || (args->early && row->role != GG_PACK);
+    return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
 /* A grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
@@ -70,24 +71,23 @@ static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, i
     return (size_t)2 * (size_t)blocks * (size_t)row->tile_m * (size_t)row->tile_n * gg_size(p->type);
 }
 
-/* Writes op(A) (m×k, or op(B) transposed) to `to` with m contiguous; *base, *ld and *kmajor then describe the copy. */
-static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, const struct gg_args *product, void *to, int64_t m, int64_t k,
-                 const void **base, int64_t *ld, uint8_t *kmajor)
+/* Writes op(A) as m×k to to_a, and op(B) as n×k to to_b, with m and n contiguous; `product` then describes the copies. NULL: it
+ * stays. */
+static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, struct gg_args *product, void *to_a, void *to_b)
 {
-    const struct gg_args args = {.a = *base,
-                                 .lda = *ld,
-                                 .a_kmajor = *kmajor,
-                                 .m = m,
-                                 .k = k,
-                                 .c = to,
-                                 .ldc = gg_ceil_div(m, 4) * 4,
-                                 .verdict = product->verdict,
-                                 .gate_mask = product->gate_mask,
-                                 .gate_value = product->gate_value};
-    *base = to;
-    *ld = args.ldc;
-    *kmajor = 0;
-    return start(dev, helper(type, GG_PACK), (double)gg_ceil_div(m, 32) * (double)gg_ceil_div(k, 32), stream, &args);
+    struct gg_args args = *product;
+    const double full = (double)dev->arch.sms * helper(type, GG_PACK)->per_sm, strips = (double)gg_ceil_div(args.k, 32);
+    const double a = to_a ? (double)gg_ceil_div(args.m, 64) * strips : 0, b = to_b ? (double)gg_ceil_div(args.n, 64) * strips : 0;
+    const double fits = a + b > full ? full / (a + b) : 1;
+    args.c = to_a, args.workspace = to_b;
+    args.splits = (int)(a * fits);
+    if (to_a)
+        product->a = to_a, product->lda = gg_ceil_div(args.m, 4) * 4, product->a_kmajor = 0;
+    if (to_b)
+        product->b = to_b, product->ldb = gg_ceil_div(args.n, 4) * 4, product->b_kmajor = 0;
+    args.splits += to_a && args.splits == 0;
+    const int of_b = (int)(b * fits) + (to_b && b * fits < 1);
+    return start_grid(dev, helper(type, GG_PACK), (struct gg_dim){(unsigned)(args.splits + of_b), 1, 1, 0}, stream, &args);
 }
 
 /* How many k of a GG_TMA… row's unaligned operands to pack at a time, and the bytes one k of them takes. */
@@ -169,6 +169,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     if (part_bytes > 0 && !memory)
         args->shared_tiles = 0, args->groups = 1;
     args->workspace = memory;
+    args->early = pack_bytes > 0;
     char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
     int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
     const bool loops = p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k; /* sgemm_tma.cu looks one tile ahead only */
@@ -183,8 +184,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         args->lda = p->lda, args->a_kmajor = p->a_kmajor;
         args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
         args->beta = k0 ? 1 : p->beta;
-        if ((plan.a_bytes && !pack(dev, p->type, stream, args, packed_a, p->m, args->k, &args->a, &args->lda, &args->a_kmajor)) ||
-            (plan.b_bytes && !pack(dev, p->type, stream, args, packed_b, p->n, args->k, &args->b, &args->ldb, &args->b_kmajor)) ||
+        if ((pack_bytes > 0 && !pack(dev, p->type, stream, args, plan.a_bytes ? packed_a : NULL, plan.b_bytes ? packed_b : NULL)) ||
             !tile_map(&args->map_a, row, args->a, p->m, args->k, args->lda, args->a_kmajor, row->tile_m) ||
             !tile_map(&args->map_b, row, args->b, p->n, args->k, args->ldb, args->b_kmajor, row->tile_n) ||
             !start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, args->splits > 1 ? (unsigned)args->splits : 0}, stream, args))

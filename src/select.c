@@ -24,8 +24,9 @@ static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
 /* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
 
-/* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. */
-static const double PACK = 3;
+/* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. The product's launch is under way
+ * while that is done. */
+static const double PACK = 2.8, PACK_LAUNCH = 2.5e-6;
 
 /* Blocks that share tiles are at different k and find less of their operands in L2. */
 static const double SHARING = 1.02;
@@ -162,7 +163,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
     if (either)
         clocks *= 1 + TMA[p->type].transpose * (p->a_kmajor + p->b_kmajor);
-    const double after = (pack_a + pack_b) * SECOND_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), (m * k + k * n + 2 * m * n) * size / arch->bandwidth);
 }
 
