@@ -310,7 +310,7 @@ int main(int argc, char **argv)
     /* Every lane must have seen the largest problem before memory stands still: on two busy cores 70 MB came in the last 1.2 s of a life of 3 s,
      * 57 MB in the last 5 of 12, 3 MB in the last 8 of 20. */
     long most = (life < 15 ? 256L : 64L) << 20;
-    bool grows = totals->rss_growth > most || totals->gpu_growth > 256 << 20 || totals->live_growth > 200;
+    bool grows = totals->rss_growth > most || totals->gpu_growth > 4 * most || totals->live_growth > 200;
     if (expect_gpu && totals->gpu == 0)
         printf("no call was served by the GPU\n");
     return totals->wrong || hangs || crashes || grows || !calls || (expect_gpu && totals->gpu == 0);
