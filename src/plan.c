@@ -380,12 +380,12 @@ static double whole_seconds(const struct gg_plan *plan, const struct gg_gemm *p,
 
 /* A large product whose upload takes far longer than its kernels: slabs of k would have them busy sooner, but nobody waits for them, and their short lines
  * and small chunks delay the upload. The model knows nothing of that (H200: dgemm 4096 6.4 ms in eight panels, 7.2 as the model would have it; 2048
- * 2.15 and 2.39). */
+ * 2.15 and 2.39; but sgemm 2048, 34 MB, 1.40 and 1.33). */
 static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const int64_t large = 1024;
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, up = (double)gg_size(p->type) * (m * k + k * n) / speed->up;
-    return p->m >= large && p->n >= large && p->k >= large && 2 * m * n * k / speed->flops < 0.55 * up;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n);
+    return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.55 * bytes / speed->up;
 }
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
