@@ -281,15 +281,15 @@ static void check_map(const char *kernel, const char *operand, const struct gg_t
             (unsigned long long)ld * (unsigned long long)size);
 }
 
-/* op(A) with m contiguous, as gg_pack_s writes it. */
-static void pack(const struct gg_args *p)
+/* x × k elements with x contiguous, as gg_pack_s writes them. */
+static void pack(const void *from, int64_t ld, bool kmajor, void *to, int64_t x, int64_t k)
 {
-    const float *a =
-        (float *)see(p->a, (size_t)(p->a_kmajor ? p->lda * (p->m - 1) + p->k : p->lda * (p->k - 1) + p->m) * sizeof *a, true, "A to be packed");
-    float *to = (float *)see(p->c, (size_t)(p->ldc * (p->k - 1) + p->m) * sizeof *to, true, "packed A");
-    for (int64_t l = 0; l < p->k; l++)
-        for (int64_t i = 0; i < p->m; i++)
-            to[i + l * p->ldc] = a[p->a_kmajor ? l + i * p->lda : i + l * p->lda];
+    const int64_t ld_to = (x + 3) / 4 * 4;
+    const float *a = (float *)see(from, (size_t)(kmajor ? ld * (x - 1) + k : ld * (k - 1) + x) * sizeof *a, true, "an operand to be packed");
+    float *packed = (float *)see(to, (size_t)(ld_to * (k - 1) + x) * sizeof *packed, true, "a packed operand");
+    for (int64_t l = 0; l < k; l++)
+        for (int64_t i = 0; i < x; i++)
+            packed[i + l * ld_to] = a[kmajor ? l + i * ld : i + l * ld];
 }
 
 enum { NOTHING_IS_CERTIFIED = GG_NOT_FP16 | GG_NOT_BF16 };
@@ -306,7 +306,10 @@ static void run_kernel(const char *name, const struct gg_args *p)
         return;
     }
     if (strstr(name, "gg_pack")) {
-        pack(p);
+        if (p->c)
+            pack(p->a, p->lda, p->a_kmajor, p->c, p->m, p->k);
+        if (p->workspace)
+            pack(p->b, p->ldb, p->b_kmajor, p->workspace, p->n, p->k);
         return;
     }
     if (strstr(name, "_tma_")) {

@@ -23,6 +23,7 @@ for arch in 70 90; do
     on_fake "GPU operands, $arch" FAKE_CUDA_ARCH=$arch "$bin/fuzz" --calls "$calls" --seed $arch --device --expect-gpu
 done
 export FAKE_CUDA_ARCH=90
+on_fake "packed operands" GPUGEMM_KERNEL=sgemm_tma_128x256 "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
 on_fake values "$bin/t_values" --expect-gpu --residual 300
