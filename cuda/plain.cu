@@ -175,6 +175,11 @@ __global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_ar
 __global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg_args p) { scale<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_fixup_s(const __grid_constant__ gg_args p) { fixup<float>(p); }
-__global__ void __launch_bounds__(THREADS, 6) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
+#if __CUDA_ARCH__ >= 800
+#define PACKERS 6
+#else
+#define PACKERS 4 /* all that an SM of 1024 threads takes */
+#endif
+__global__ void __launch_bounds__(THREADS, PACKERS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }
 }

@@ -111,6 +111,20 @@ static const char *multiply(float *to, enum gpugemm_precision precision, const s
     return decision.kernel;
 }
 
+/* How many of some results differ by more than 64 u |A||B|: far beyond what is seen, far below what a lost piece makes. */
+static int far_from(const float *strict, const float *other)
+{
+    int wrong = 0;
+    for (int j = 0; j < N; j += 23)
+        for (int i = 0; i < N; i += 7) {
+            double size = 0;
+            for (int l = 0; l < N; l++)
+                size += fabs((double)a[i + l * N] * b[l + j * N]);
+            wrong += !(fabs((double)strict[i + j * N] - other[i + j * N]) <= 0x1p-24 * 64 * size);
+        }
+    return wrong;
+}
+
 static void values(int kind, bool hopper)
 {
     const struct place places[] = {{false, 0, N, false}, {true, 0, N, false}, {false, 1, LD, false}, {false, 0, N, true}, {true, 3, LD, true}};
@@ -125,17 +139,15 @@ static void values(int kind, bool hopper)
         CHECK(!strncmp(kernel, tier_name[kinds[kind].tier], 11), "%s: served by %s, not %s", kinds[kind].name, kernel, tier_name[kinds[kind].tier]);
     else
         CHECK(!memcmp(c[0], c[1], sizeof(float) * N * N), "%s: fp32, served by %s, has other bits than strict", kinds[kind].name, kernel);
-    int wrong = 0;
-    for (int j = 0; j < N && kinds[kind].tier != FFMA; j += 23)
-        for (int i = 0; i < N; i += 7) { /* two errors of a sum of N terms: far beyond what is seen, far below what a lost piece makes */
-            double size = 0;
-            for (int l = 0; l < N; l++)
-                size += fabs((double)a[i + l * N] * b[l + j * N]);
-            wrong += !(fabs((double)c[0][i + j * N] - c[1][i + j * N]) <= 0x1p-24 * 64 * size);
-        }
+    const int wrong = kinds[kind].tier == FFMA ? 0 : far_from(c[0], c[1]);
     CHECK(!wrong, "%s: %d results of %s are far from strict's", kinds[kind].name, wrong, kernel);
     for (int i = 1; i < 5 && kinds[kind].tier != FFMA; i++) {
-        multiply(c[2], GPUGEMM_PRECISION_FP32, &places[i]);
+        const char *again = multiply(c[2], GPUGEMM_PRECISION_FP32, &places[i]);
+        if (places[i].host &&
+            strncmp(again, "tensor", 6)) { /* in strips, which start before all of A and B is there: FFMA was predicted to end sooner */
+            CHECK(!far_from(c[0], c[2]), "%s: %s in host memory is far from strict", kinds[kind].name, again);
+            continue;
+        }
         CHECK(!memcmp(c[1], c[2], sizeof(float) * N * N), "%s: other bits %s, offset %d, pitch %d%s", kinds[kind].name,
               places[i].host ? "in host memory" : "in GPU memory", places[i].offset, places[i].ld, places[i].transposed ? ", transposed" : "");
     }
