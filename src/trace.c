@@ -246,17 +246,24 @@ static void expand_name(char *name, size_t size, const char *pattern, bool child
 }
 
 /* A new file, in the place of an older one of the caller's own: never what a symbolic link points to, and never shortening a file that another process
- * may have mapped. -1 and errno. */
+ * may have mapped. Another process of the same program may put its own there in the meantime (R's workers start together): then that one is older, and
+ * goes. -1 and errno. */
 static int create_file(const char *name)
 {
-    struct stat old;
-    if (lstat(name, &old) == 0) {
-        if (!S_ISREG(old.st_mode) || old.st_uid != geteuid())
-            return errno = EEXIST, -1;
-        if (unlink(name) && errno != ENOENT)
+    int fd = -1;
+    for (int tries = 0; fd < 0 && tries < 100; tries++) {
+        struct stat old;
+        if (lstat(name, &old) == 0) {
+            if (!S_ISREG(old.st_mode) || old.st_uid != geteuid())
+                return errno = EEXIST, -1;
+            if (unlink(name) && errno != ENOENT)
+                return -1;
+        }
+        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0 && errno != EEXIST)
             return -1;
     }
-    return open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd;
 }
 
 static void open_file(const char *pattern, bool child)
