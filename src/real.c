@@ -92,9 +92,11 @@ void gg_loader_leave(void)
 
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Is this address in us, or in another copy of us (installed as libblas.so.3, say)? */
+/* Is this address in us, in another copy of us (installed as libblas.so.3, say), or in Julia's libblastrampoline, whose names lead to whichever library
+ * it was told to use: to us, perhaps? */
 static bool is_ours(const void *address)
 {
+    static const char *const marks[] = {"gpugemm_version", "lbt_forward"};
     Dl_info self, info;
     if (!dladdr((const void *)gg_real_find, &self) || !dladdr(address, &info))
         return false;
@@ -103,9 +105,12 @@ static bool is_ours(const void *address)
     void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!object)
         return false;
-    void *mark = dlsym(object, "gpugemm_version");
-    Dl_info of_mark;
-    bool ours = mark && dladdr(mark, &of_mark) && of_mark.dli_fbase == info.dli_fbase;
+    bool ours = false;
+    for (int i = 0; i < 2 && !ours; i++) {
+        void *mark = dlsym(object, marks[i]);
+        Dl_info of_mark;
+        ours = mark && dladdr(mark, &of_mark) && of_mark.dli_fbase == info.dli_fbase;
+    }
     dlclose(object);
     return ours;
 }

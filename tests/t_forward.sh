@@ -2,7 +2,7 @@
 # t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that
 # brought it: every register, the stack and every kind of result pass; no object is given the other's BLAS; a user's xerbla_ wins. Then a
 # program linked with LIB alone: a name that no BLAS has is one clear line and SIGABRT; a missing xerbla_ is the reference's line, and the
-# program goes on.
+# program goes on. And under a library whose own names lead to LIB, calls go on to a BLAS and not in a circle.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -59,4 +59,42 @@ head -3 "$work/err" | diff "$work/expected" - || fail "the library's own xerbla"
 grep -q 'goes on' "$work/out" || fail "xerbla did not return"
 sed -n '4p' "$work/err" | grep -q 'sgemmtr_64_.*GPUGEMM_BLAS' || fail "a missing routine: $(cat "$work/err")"
 [ "$(wc -l < "$work/err")" = 4 ] || fail "more than one line: $(cat "$work/err")"
+
+# A library whose names lead to whatever it was told to use, as Julia's libblastrampoline's do: told to use LIB, it is not the BLAS that LIB passes calls on to.
+cat > "$work/switch.c" << 'END'
+#include <dlfcn.h>
+static double (*ddot)(const int *, const double *, const int *, const double *, const int *);
+static void (*dscal)(const int *, const double *, double *, const int *);
+double ddot_(const int *n, const double *x, const int *incx, const double *y, const int *incy) { return ddot(n, x, incx, y, incy); }
+void dscal_(const int *n, const double *alpha, double *x, const int *incx) { dscal(n, alpha, x, incx); }
+int lbt_forward(const char *path)
+{
+    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (library)
+        ddot = dlsym(library, "ddot_"), dscal = dlsym(library, "dscal_");
+    return library != 0;
+}
+END
+cat > "$work/told.c" << 'END'
+int lbt_forward(const char *path);
+double ddot_(const int *, const double *, const int *, const double *, const int *);
+void dscal_(const int *, const double *, double *, const int *);
+int main(int argc, char **argv)
+{
+    const int n = 3, one = 1;
+    const double two = 2;
+    double x[] = {1, 2, 3};
+    for (int i = 1; i < argc; i++)
+        if (!lbt_forward(argv[i]))
+            return 2;
+    dscal_(&n, &two, x, &one);
+    return ddot_(&n, x, &one, x, &one) != 56;
+}
+END
+if [ -e "$OPENBLAS_DIR/libopenblas.so.0" ]; then
+    "$cc" -shared -fPIC "$work/switch.c" -o "$work/libswitch.so" && "$cc" "$work/told.c" -L"$work" -lswitch -Wl,-rpath,"$work" -o "$work/told" || exit 1
+    "$work/told" "$OPENBLAS_DIR/libopenblas.so.0" || fail "the test is wrong: it fails without LIB"
+    { "$work/told" "$OPENBLAS_DIR/libopenblas.so.0" "$LIB"; status=$?; } 2> /dev/null
+    [ $status = 0 ] || fail "a switchboard that leads to LIB ends with $status"
+fi
 finish
