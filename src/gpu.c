@@ -34,8 +34,9 @@ static struct {
     _Atomic bool have_driver; /* cu is filled */
     _Atomic bool failing;     /* somebody is writing `trouble`, and will set DEAD */
     _Atomic bool loading;     /* the starter has had the loader's lock */
-    double started;    /* when STARTING began */
-    bool from_nothing; /* the program had not loaded the driver before */
+    _Atomic int refused;      /* the driver's last error while STARTING */
+    double started;           /* when STARTING began */
+    bool from_nothing;        /* the program had not loaded the driver before */
     pthread_once_t forks;
     bool watching_forks;
     char trouble[200];
@@ -132,7 +133,9 @@ static void give_up(CUresult e, const char *what)
 /* Every result of the driver comes through here. */
 static bool ok(CUresult e, const char *what)
 {
-    if (e != CUDA_SUCCESS && !is_survivable(e) && gg_gpu_state() == GG_GPU_READY) /* what fails while it starts, the starter sees */
+    if (e != CUDA_SUCCESS && gg_gpu_state() == GG_GPU_STARTING) /* the starter sees to it */
+        atomic_store(&g.refused, e);
+    if (e != CUDA_SUCCESS && !is_survivable(e) && gg_gpu_state() == GG_GPU_READY)
         give_up(e, what);
     return e == CUDA_SUCCESS;
 }
@@ -308,7 +311,10 @@ static bool start(void *driver)
             return true;
         }
     }
-    snprintf(g.trouble, sizeof g.trouble, "no CUDA device could be opened");
+    const char *text = NULL;
+    if (atomic_load(&g.refused)) /* else the list named no device */
+        cu.cuGetErrorString((CUresult)atomic_load(&g.refused), &text);
+    snprintf(g.trouble, sizeof g.trouble, "no CUDA device could be opened%s%s", text ? ": " : "", text ? text : "");
     return false;
 }
 

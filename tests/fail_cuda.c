@@ -2,7 +2,9 @@
  * those that the plan in `fail_cuda` (faults.h) names. So the faults of a test come from outside the library, and what they meet is real.
  *
  * When the whole GPU is to be lost, what was enqueued is waited for first: a lost GPU writes no more. cuCtxPopCurrent and cuGetErrorString work on
- * a lost GPU; the former pops even when it is told to fail. The functions are those of src/driver.def, and some that only the tests call. */
+ * a lost GPU; the former pops even when it is told to fail. FAIL_CUDA_PLAN="FUNCTION ERROR [once]": without a test to steer it, that function refuses
+ * from its first call on, or that one alone: as a driver does whose GPU is another's, or too old for it. The functions are those of src/driver.def,
+ * and some that only the tests call. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -98,6 +100,23 @@ __attribute__((constructor)) static void find_driver(void)
         if (id < COUNTED)
             fail_cuda.names[id] = symbols[id];
     }
+    char name[64], once[8] = "";
+    int error;
+    if (!getenv("FAIL_CUDA_PLAN"))
+        return;
+    if (sscanf(getenv("FAIL_CUDA_PLAN"), "%63s %d %7s", name, &error, once) < 2)
+        name[0] = 0;
+    for (int id = 0; id < COUNTED; id++)
+        if (strcmp(symbols[id], name) == 0)
+            fail_cuda.function = id;
+    if (fail_cuda.function < 0) {
+        fprintf(stderr, "fail_cuda: FAIL_CUDA_PLAN=%s\n", getenv("FAIL_CUDA_PLAN"));
+        abort();
+    }
+    fail_cuda.nth = 1;
+    fail_cuda.error = error;
+    fail_cuda.mode = *once ? FAULT_ONCE : FAULT_FUNCTION;
+    fail_cuda.armed = true;
 }
 
 static bool works_on_a_lost_gpu(int id)

@@ -4,9 +4,12 @@
  * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake sees it through a second mapping
  * and checks every access against its allocation. Streams are threads that run late and at their own pace: a missing wait shows as a
  * wrong result (or to ThreadSanitizer). Kernels are plain loops over struct gg_args, whichever the library chooses. Tensor maps must be such as the
- * driver takes, and describe the operands; of a chain for the tensor cores only FFMA multiplies: nothing is ever certified. FAKE_CUDA_MEMORY=bytes of
- * the GPU, 1 GiB by default FAKE_CUDA_ARCH=cc                 its compute capability: 70, which has the simple rows only, by default; 90 has all Any
- * call in a forked child of a process that has called cuInit aborts. */
+ * driver takes, and describe the operands; of a chain for the tensor cores only FFMA multiplies: nothing is ever certified. Any call in a forked
+ * child of a process that has called cuInit aborts.
+ *
+ *   FAKE_CUDA_MEMORY    bytes of the GPU, 1 GiB by default
+ *   FAKE_CUDA_ARCH      its compute capability: 70, which has the simple rows only, by default; 90 has all
+ *   FAKE_CUDA_DEVICES   how many names it has, 1 by default: they are one GPU */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -95,6 +98,12 @@ static int architecture(void)
 {
     const char *text = getenv("FAKE_CUDA_ARCH");
     return text ? atoi(text) : 70;
+}
+
+static int devices(void)
+{
+    const char *text = getenv("FAKE_CUDA_DEVICES");
+    return text ? atoi(text) : 1;
 }
 
 static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : 98304; }
@@ -651,7 +660,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice devi
 TRIVIAL(cuGetErrorString, (CUresult e, const char **text), false, (void)e, *text = "a planned failure")
 TRIVIAL(cuDriverGetVersion, (int *version), false, *version = CUDA_VERSION)
 TRIVIAL(cuDeviceGet, (CUdevice *device, int ordinal), false, *device = ordinal)
-TRIVIAL(cuDeviceGetCount, (int *count), false, *count = 1)
+TRIVIAL(cuDeviceGetCount, (int *count), false, *count = devices())
 TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void)device, snprintf(name, (size_t)length, "fake"))
 TRIVIAL(cuDeviceTotalMem, (size_t *bytes, CUdevice device), false, (void)device, *bytes = memory_size())
 TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, (void)device, *context = (CUcontext)&f)

@@ -2,13 +2,14 @@
  * function from then on, or the whole GPU from then on. After each: every byte of every result right, or the documented error where operands lie
  * in GPU memory; one line of warning at most; nothing leaked; no hang; and the next calls right.
  *
- *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR/cold|warm]] [--table FILE]
+ *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--seed N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR/cold|warm]] [--table FILE]
  *
  * The driver must be fail_cuda.c's, which LD_LIBRARY_PATH puts in the way of the real one or of fake_cuda.c's; fail_libc.c is preloaded, or its half
  * is left out. Each scenario runs undisturbed in a process of its own, which counts its calls; then each call of each function (at most N of
  * them, evenly spread, where a function is called more often, as in polling) is a case: a cold one, in a process of its own whose first calls it
  * hits, and, for failures that a GPU survives, a warm one, many of them one after the other in a process that has been at work before. --seconds S:
- * what can be done in that time: in half of it warm ones, then cold ones, every function's first calls first, then at random. */
+ * what can be done in that time: in half of it warm ones, of all scenarios in turn, then cold ones, every function's first calls first; else at
+ * random, which --seed changes. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
@@ -20,7 +21,7 @@
 
 #include "scenarios.h"
 
-enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take: a hang */, EVENT_SLACK = 64, WARM_AT_ONCE = 50 };
+enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take: a hang */, EVENT_SLACK = 64, WARM_AT_ONCE = 20 };
 
 /* ---- one case, in a process of its own ------------------------------------------------------------------------------------------------ */
 
@@ -304,6 +305,8 @@ static void add_cases(int scenario, int shim, long most)
         }
 }
 
+static uint64_t seed = 1;
+
 /* First what comes first, then at random. */
 static int by_order(const void *x, const void *y)
 {
@@ -312,8 +315,20 @@ static int by_order(const void *x, const void *y)
     if (early_a != early_b)
         return early_a < early_b ? -1 : 1;
     uint64_t i = a->nth * 64u + a->function * 7u + a->scenario * 131u + a->mode, j = b->nth * 64u + b->function * 7u + b->scenario * 131u + b->mode;
-    i = rng(&i), j = rng(&j);
+    i += seed << 32, j += seed << 32, i = rng(&i), j = rng(&j);
     return i < j ? -1 : i > j;
+}
+
+/* Warm cases that one process does one after the other. */
+struct batch {
+    struct plan *first;
+    long turn;
+};
+
+static int by_turn(const void *x, const void *y)
+{
+    const struct batch *a = x, *b = y;
+    return a->turn < b->turn ? -1 : a->turn > b->turn;
 }
 
 static void print_table(FILE *out)
@@ -370,7 +385,7 @@ int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so", *only = NULL, *table = NULL;
     long seconds = 0, jobs = sysconf(_SC_NPROCESSORS_ONLN), most = 400;
-    const struct option options[] = {{"lib", 1, 0, 'l'}, {"seconds", 1, 0, 's'}, {"jobs", 1, 0, 'j'}, {"most", 1, 0, 'm'}, {"only", 1, 0, 'o'},
+    const struct option options[] = {{"lib", 1, 0, 'l'}, {"seconds", 1, 0, 's'}, {"jobs", 1, 0, 'j'}, {"most", 1, 0, 'm'}, {"seed", 1, 0, 'r'}, {"only", 1, 0, 'o'},
                                      {"table", 1, 0, 't'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
@@ -378,6 +393,7 @@ int main(int argc, char **argv)
         case 's': seconds = atol(optarg); break;
         case 'j': jobs = atol(optarg); break;
         case 'm': most = atol(optarg); break;
+        case 'r': seed = strtoull(optarg, NULL, 10); break;
         case 'o': only = optarg; break;
         case 't': table = optarg; break;
         default: return 2;
@@ -434,21 +450,23 @@ int main(int argc, char **argv)
     }
     qsort(cases, (size_t)case_count, sizeof *cases, by_order);
 
-    struct plan **batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* neighbours of one scenario, in random order */
-    long batches = 0;
+    struct batch *batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* neighbours of one scenario; of every scenario one, and so on */
+    long batches = 0, turns[SCENARIOS][SHIMS] = {0};
     for (long i = 0; i < warm_count; i++) {
-        struct plan *last = batches ? batch[batches - 1] : NULL;
+        struct plan *last = batches ? batch[batches - 1].first : NULL;
         if (last && last->warm < WARM_AT_ONCE && last->scenario == warm_cases[i].scenario && last->shim == warm_cases[i].shim)
             last->warm++;
         else
-            batch[batches++] = &warm_cases[i];
+            batch[batches++].first = &warm_cases[i];
     }
-    uint64_t random = 1;
-    for (long i = batches - 1; i > 0; i--) {
-        long j = (long)rng_below(&random, i + 1);
-        struct plan *other = batch[j];
-        batch[j] = batch[i], batch[i] = other;
+    uint64_t random = seed;
+    for (long i = batches - 1; i >= 0; i--) {
+        struct batch *other = &batch[rng_below(&random, i + 1)], chosen = *other;
+        *other = batch[i], batch[i] = chosen;
     }
+    for (long i = 0; i < batches; i++)
+        batch[i].turn = turns[batch[i].first->scenario][batch[i].first->shim]++ * batches + i;
+    qsort(batch, (size_t)batches, sizeof *batch, by_turn);
     double begun = now();
     deadline = seconds ? begun + (double)seconds : 0;
     long next = 0, next_warm = 0, running = 0;
@@ -458,7 +476,7 @@ int main(int argc, char **argv)
             if (worker[i].pid)
                 continue;
             if (next_warm < batches && (next == case_count || !seconds || now() - begun < (double)seconds / 2)) {
-                start(&worker[i], batch[next_warm++], false);
+                start(&worker[i], batch[next_warm++].first, false);
             } else if (next < case_count) {
                 start(&worker[i], &cases[next++], false);
             } else {

@@ -1,5 +1,5 @@
 """t_multiprocessing.py — NumPy products in many processes and threads, started in every way Python knows, before, during and after products of the
-parent's. t_processes.sh runs it with the library preloaded. Products of small integers are exact: a wrong bit is a failure. Prints the number of
+parent's. t_multiprocessing.sh runs it with the library preloaded. Products of small integers are exact: a wrong bit is a failure. Prints the number of
 products that were right, in all processes."""
 
 import concurrent.futures

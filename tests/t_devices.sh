@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# t_devices.sh LIB GPUGEMM BIN DRIVER — machines whose GPU is not to be had, or of which only some are ours: in exclusive use by another process, without
+# permission on /dev/nvidia*, a driver older than the kernels, lists of devices with what is not there. Every result must be right, with one line on stderr
+# at most, and `gpugemm info` say why. DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1; it is fail_cuda.c that refuses.
+. "$(dirname "$0")/lib.sh"
+command=$(realpath "${2:?usage: t_devices.sh LIB GPUGEMM BIN DRIVER}") bin=$(realpath "$3") driver=$4
+[ "$driver" != real ] || driver=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '/libcuda\.so\.1 / { print $NF; exit }')
+[ -n "$driver" ] || skip "no CUDA driver"
+mkdir "$work/driver" && cp "$bin/libfail_cuda.so" "$work/driver/libcuda.so.1"
+export FAIL_CUDA_DRIVER LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} GPUGEMM_MODE=gpu
+FAIL_CUDA_DRIVER=$(realpath "$driver")
+
+right() { # right WHAT MOST VARIABLE=VALUE… : t_exact, and at most MOST lines on stderr; its calls on the GPU are then in $gpu
+    timeout 60 env "${@:3}" "$bin/t_exact" --lib "$LIB" > "$work/out" 2> "$work/err" || fail "$1: $(tail -n 1 "$work/out") $(head -n 3 "$work/err")"
+    [ "$(wc -l < "$work/err")" -le "$2" ] || fail "$1: $(head -n 3 "$work/err")"
+    gpu=$(sed -n 's/.*calls, \([0-9]*\) on the GPU.*/\1/p' "$work/out")
+    echo "$1: $(tail -n 1 "$work/out") $(head -n 1 "$work/err")"
+}
+says() { # says WHAT TEXT VARIABLE=VALUE… : in `gpugemm info`, about the GPU
+    timeout 60 env "${@:3}" "$command" info > "$work/info" 2>&1
+    grep -q "^GPU  .*$2" "$work/info" || fail "$1: info says $(grep '^GPU  ' "$work/info")"
+}
+
+right "as it is" 0
+[ "$gpu" -gt 0 ] || fail "nothing on the GPU"
+
+# refused WHAT FUNCTION ERROR LINES: the driver refuses for good; no call is served by the GPU
+refused() { right "$1" "$4" FAIL_CUDA_PLAN="$2 $3"; [ "$gpu" = 0 ] || fail "$1: $gpu calls on the GPU"; }
+refused "no GPU" cuInit 100 0
+refused "no permission" cuInit 304 0
+refused "the kernel's driver is another" cuInit 803 0
+refused "no device counted" cuDeviceGetCount 100 0
+refused "in exclusive use" cuDevicePrimaryCtxRetain 46 0
+refused "no memory for a context" cuDevicePrimaryCtxRetain 2 0
+refused "a driver older than the kernels" cuModuleLoadData 222 1
+refused "no code for this GPU" cuModuleLoadData 209 1
+says "no permission" 'none: .' FAIL_CUDA_PLAN="cuInit 304"
+says "in exclusive use" 'none: no CUDA device could be opened: .' FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46"
+
+for list in 0 0,7 7,0 0,0; do
+    right "GPUGEMM_DEVICES=$list" 0 GPUGEMM_DEVICES=$list
+    [ "$gpu" -gt 0 ] || fail "GPUGEMM_DEVICES=$list: nothing on the GPU"
+done
+right "GPUGEMM_DEVICES=7" 0 GPUGEMM_DEVICES=7
+[ "$gpu" = 0 ] || fail "a device that is not there"
+for list in x MIG-GPU-0/1/0 0x -1 , "0 1" 99999999999999999999; do right "GPUGEMM_DEVICES=$list" 1 GPUGEMM_DEVICES="$list"; done
+
+if [ "$4" = real ]; then # which the driver itself reads
+    for list in "" -1 7 0 0,0 7,0 nonsense GPU-00000000-0000-0000-0000-000000000000 MIG-GPU-00000000-0000-0000-0000-000000000000/1/0; do
+        right "CUDA_VISIBLE_DEVICES=$list" 0 CUDA_VISIBLE_DEVICES="$list"
+    done
+else # the first in exclusive use, the next is ours
+    export FAKE_CUDA_DEVICES=3
+    right "the second of three" 0 FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"
+    [ "$gpu" -gt 0 ] || fail "the second of three: nothing on the GPU"
+    says "the second of three" "(device 1)" FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"
+    says "the third of three" "(device 2)" GPUGEMM_DEVICES=2,0
+fi
+finish
