@@ -1,4 +1,5 @@
-/* gpu.h — everything the library knows of CUDA, without a CUDA header. gpu.c is the only C file that includes one.
+/* gpu.h — everything the library knows of CUDA, without a CUDA header: the GPU's life (gpu.c), where pointers live
+ * (pointers.c), and work (work.c). Those three alone include CUDA's, by driver.h.
  *
  * Every function here leaves the calling thread's current context, errno and FP flags as they were. A function that can fail returns
  * false or NULL and has recorded why; a sticky CUDA error marks the device dead, and from then on every call declines. */
@@ -30,7 +31,7 @@ struct gg_device {
     int ordinal;
     char name[64];
     struct gg_arch arch;
-    void *private_state; /* gpu.c's own: context, modules, streams, pools */
+    void *private_state; /* struct gg_device_state, driver.h */
 };
 
 /* ---- start-up ------------------------------------------------------------------------------------------------------------ */

@@ -20,14 +20,15 @@ only() { # only HEADER FILE… : nobody else includes it
         case " $* " in *" $found "*) ;; *) fail "$found includes $header" ;; esac
     done
 }
-only cuda.h src/gpu.c
+only cuda.h src/driver.h
+only driver.h src/gpu.c src/pointers.c src/work.c
 only cuda_runtime.h
 only cuda_runtime_api.h
 only dlfcn.h src/real.c src/forward.c src/gpu.c
 only link.h src/real.c src/forward.c src/gpu.c
 only math.h
 only cblas.h
-only kernel.h src/gpu.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
+only kernel.h src/work.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
 only check.h src/check.c src/entry.c src/api.c
 only symbols.def src/entry.c
 only forward.def src/forward.c src/forward_x86_64.S src/forward_aarch64.S
@@ -47,7 +48,11 @@ public="include/*.h include/gpugemm/cblas.h"
 alone() { # alone HEADER COMPILER FLAGS…
     echo "#include \"$1\"" | "${@:2}" -Wall -Wextra -Werror -fsyntax-only -I. -Isrc -Iinclude -Icuda - || fail "$1 alone, with ${*:2}"
 }
-for header in src/*.h cuda/*.h; do alone "$header" "$cc" -std=c11 -D_GNU_SOURCE -x c; done
+cuda=$(dirname "$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)")/../include
+for header in src/*.h cuda/*.h; do
+    [ "$header" != src/driver.h ] || [ -e "$cuda/cuda.h" ] || continue
+    alone "$header" "$cc" -std=c11 -D_GNU_SOURCE -isystem "$cuda" -x c
+done
 for header in $public; do
     alone "$header" "$cc" -std=c99 -pedantic -x c
     ! command -v "$cxx" > /dev/null || alone "$header" "$cxx" -std=c++11 -pedantic -x c++

@@ -1,0 +1,291 @@
+/* work.c — owns what is done with a device: contexts entered and left, streams, events, memory, copies, launches, and the scratch memory of each
+ * stream. Called by device.c, launch.c, tensor.c and the staged path, between gg_gpu_enter and gg_gpu_leave. */
+#include "driver.h"
+
+#include "../cuda/kernel.h"
+#include "kernels.h"
+
+/* ---- context, streams, events, memory ------------------------------------------------------------------------------------------- */
+
+/* Relaxed: an allocation of ours must not break a capture that this thread has going on a stream of its own. Between enter and leave this is the
+ * thread's own mode. */
+static _Thread_local CUstreamCaptureMode capture_mode;
+static _Thread_local bool capture_mode_kept;
+
+/* Its context is 1: as it was, 0: gone, -1: the driver does not tell. */
+static int is_there(struct gg_device *dev)
+{
+    unsigned long long id;
+    CUresult e = gg_cu.cuCtxGetId(gg_state_of(dev)->context, &id);
+    if (e == CUDA_SUCCESS)
+        return id == gg_state_of(dev)->id;
+    if (e == CUDA_ERROR_CONTEXT_IS_DESTROYED || e == CUDA_ERROR_INVALID_CONTEXT)
+        return 0;
+    (void)gg_driver_ok(e, "cuCtxGetId");
+    return -1;
+}
+
+bool gg_gpu_is_gone(struct gg_device *dev) { return is_there(dev) == 0; }
+
+bool gg_gpu_enter(struct gg_device *dev)
+{
+    int there = is_there(dev);
+    if (there == 0)
+        gg_gpu_replace(dev);
+    if (there <= 0)
+        return false;
+    if (!GG_CU(cuCtxPushCurrent, gg_state_of(dev)->context))
+        return false;
+    capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    capture_mode_kept = GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
+    return true;
+}
+
+void gg_gpu_leave(void)
+{
+    CUcontext ours;
+    if (capture_mode_kept)
+        (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
+    gg_cu.cuCtxPopCurrent(&ours);
+}
+
+gg_stream gg_gpu_stream_create(void)
+{
+    CUstream stream;
+    return GG_CU(cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0) ? stream : NULL;
+}
+
+void gg_gpu_stream_destroy(gg_stream stream)
+{
+    if (stream)
+        (void)GG_CU(cuStreamDestroy, stream);
+}
+
+bool gg_gpu_stream_sync(gg_stream stream) { return GG_CU(cuStreamSynchronize, stream); }
+
+void gg_gpu_settle(gg_stream stream)
+{
+    CUresult e = CUDA_SUCCESS;
+    for (int i = 0; i < 3 && (e = gg_cu.cuStreamSynchronize(stream)) != CUDA_SUCCESS; i++)
+        ;
+    if (e != CUDA_SUCCESS)
+        gg_driver_give_up(e, "cuStreamSynchronize");
+}
+
+bool gg_gpu_stream_wait(gg_stream stream, gg_event event) { return GG_CU(cuStreamWaitEvent, stream, event, 0); }
+
+bool gg_gpu_stream_capturing(gg_stream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return gg_cu.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+gg_event gg_gpu_event_create(void)
+{
+    CUevent event;
+    return GG_CU(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING) ? event : NULL;
+}
+
+bool gg_gpu_event_record(gg_event event, gg_stream stream) { return GG_CU(cuEventRecord, event, stream); }
+
+int gg_gpu_event_done(gg_event event)
+{
+    CUresult e = gg_cu.cuEventQuery(event);
+    return e == CUDA_ERROR_NOT_READY ? 0 : gg_driver_ok(e, "cuEventQuery") ? 1 : -1;
+}
+
+void *gg_gpu_alloc(size_t bytes)
+{
+    CUdeviceptr p;
+    return GG_CU(cuMemAlloc, &p, bytes) ? (void *)p : NULL;
+}
+
+void gg_gpu_free(void *pointer)
+{
+    if (pointer)
+        (void)GG_CU(cuMemFree, (CUdeviceptr)pointer);
+}
+
+bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream) { return GG_CU(cuMemsetD8Async, (CUdeviceptr)pointer, 0, bytes, stream); }
+
+size_t gg_gpu_free_memory(void)
+{
+    size_t free_bytes = 0, total = 0;
+    return GG_CU(cuMemGetInfo, &free_bytes, &total) ? free_bytes : 0;
+}
+
+void *gg_gpu_pinned_alloc(size_t bytes)
+{
+    void *p;
+    return GG_CU(cuMemHostAlloc, &p, bytes, CU_MEMHOSTALLOC_PORTABLE) ? p : NULL;
+}
+
+void gg_gpu_pinned_free(void *pointer)
+{
+    if (pointer)
+        (void)GG_CU(cuMemFreeHost, pointer);
+}
+
+bool gg_gpu_copy(void *dst, const void *src, size_t bytes, gg_stream stream)
+{
+    return GG_CU(cuMemcpyAsync, (CUdeviceptr)dst, (CUdeviceptr)src, bytes, stream);
+}
+
+bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height, gg_stream stream)
+{
+    const size_t max_pitch = INT32_MAX; /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of every GPU so far */
+    if (dst_pitch == width && src_pitch == width)
+        return gg_gpu_copy(dst, src, width * height, stream);
+    if (dst_pitch > max_pitch || src_pitch > max_pitch || height == 1) {
+        for (size_t i = 0; i < height; i++)
+            if (!gg_gpu_copy((char *)dst + i * dst_pitch, (const char *)src + i * src_pitch, width, stream))
+                return false;
+        return true;
+    }
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                          .srcDevice = (CUdeviceptr)src,
+                          .srcPitch = src_pitch,
+                          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                          .dstDevice = (CUdeviceptr)dst,
+                          .dstPitch = dst_pitch,
+                          .WidthInBytes = width,
+                          .Height = height};
+    return GG_CU(cuMemcpy2DAsync, &copy, stream);
+}
+/* ---- launching ------------------------------------------------------------------------------------------------------------------ */
+
+/* Under the lock. */
+static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    int row = (int)(kernel - gg_kernels), first = 0;
+    while (gg_kernels[first].image != kernel->image)
+        first++;
+    if (!state->modules[first] && !GG_CU(cuModuleLoadData, &state->modules[first], kernel->image))
+        return NULL;
+    CUfunction function;
+    if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], kernel->name))
+        return NULL;
+    if (kernel->smem > 48 * 1024 && !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->smem))
+        return NULL;
+    atomic_store_explicit(&state->functions[row], function, memory_order_release);
+    return function;
+}
+
+static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    CUfunction function = atomic_load_explicit(&state->functions[kernel - gg_kernels], memory_order_acquire);
+    if (!function) {
+        pthread_mutex_lock(&state->lock);
+        function = load_function(dev, kernel);
+        pthread_mutex_unlock(&state->lock);
+    }
+    return function;
+}
+
+/* Early or in clusters, not both. Early not while a graph is captured: not every driver that knows the attribute knows it there. */
+static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
+{
+    const CUfunction function = function_of(dev, kernel);
+    void *parameters[] = {(void *)args};
+    CUlaunchAttribute how = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
+    const bool clusters = grid.cluster > 1;
+    if (!clusters)
+        how = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    if (clusters || (early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))) {
+        CUlaunchConfig config = {.gridDimX = grid.x,
+                                 .gridDimY = grid.y,
+                                 .gridDimZ = grid.z,
+                                 .blockDimX = (unsigned)kernel->threads,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .sharedMemBytes = (unsigned)kernel->smem,
+                                 .hStream = stream,
+                                 .attrs = &how,
+                                 .numAttrs = 1};
+        return function && gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
+    }
+    return function &&
+           GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters, NULL);
+}
+
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
+{
+    return launch(dev, kernel, grid, stream, args, false);
+}
+
+bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
+{
+    return launch(dev, kernel, grid, stream, args, true);
+}
+
+bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner, int box_outer,
+                       int swizzle)
+{
+    static const CUtensorMapSwizzle swizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B,
+                                                  CU_TENSOR_MAP_SWIZZLE_128B};
+    cuuint64_t dims[] = {(cuuint64_t)inner, (cuuint64_t)outer}, strides[] = {(cuuint64_t)ld * gg_size(type)};
+    cuuint32_t box[] = {(cuuint32_t)box_inner, (cuuint32_t)box_outer}, steps[] = {1, 1};
+    return gg_cu.cuTensorMapEncodeTiled &&
+           gg_cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, (void *)base, dims,
+                                        strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzles[swizzle == 128 ? 3 : swizzle / 32],
+                                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/* What a workspace begins with: words for calls (gg_gpu_word), then, just before what is handed out, the kernels' flags. */
+enum { HEADER = 4 * (WORDS + GG_FLAGS) };
+
+/* Under the lock: the stream's, or the one it is to have. */
+static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream)
+{
+    struct gg_workspace *oldest = &state->workspaces[0];
+    for (struct gg_workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++) {
+        if (w->memory && w->stream == stream)
+            return w;
+        if (w->used < oldest->used)
+            oldest = w;
+    }
+    return oldest;
+}
+
+/* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
+ * graph captured is left to the graph. */
+void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    pthread_mutex_lock(&state->lock);
+    struct gg_workspace *mine = workspace_of(state, stream);
+    bool capturing = gg_gpu_stream_capturing(stream), fits = mine->stream == stream && mine->bytes >= bytes;
+    if (!fits && !capturing) {
+        if (!mine->captured)
+            gg_gpu_free(mine->memory);
+        size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);
+        *mine = (struct gg_workspace){.stream = stream, .memory = gg_gpu_alloc(size), .words = 1};
+        mine->bytes = mine->memory && gg_gpu_clear(mine->memory, HEADER, stream) ? size - HEADER : 0;
+    }
+    fits = mine->stream == stream && mine->bytes >= bytes;
+    mine->captured |= fits && capturing;
+    mine->used = ++state->clock;
+    void *memory = fits ? (char *)mine->memory + HEADER : NULL;
+    pthread_mutex_unlock(&state->lock);
+    return memory;
+}
+
+/* They are cleared all at once, as to clear one takes 2 µs of the stream's time. A graph, which will be launched often, has the first, and clears it.
+ */
+uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    pthread_mutex_lock(&state->lock);
+    struct gg_workspace *mine = workspace_of(state, stream);
+    uint32_t *words = mine->memory;
+    const bool capturing = gg_gpu_stream_capturing(stream), clear = next && (capturing || mine->words == WORDS);
+    if (mine->stream != stream || (clear && words && !gg_gpu_clear(words, (capturing ? 1 : WORDS) * sizeof *words, stream)))
+        words = NULL;
+    else if (next && !capturing)
+        mine->words = clear ? 2 : mine->words + 1;
+    const int at = capturing ? 0 : mine->words - 1;
+    pthread_mutex_unlock(&state->lock);
+    return words ? words + at : NULL;
+}
