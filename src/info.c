@@ -30,8 +30,8 @@ static void print_blas(FILE *out)
     void *dgemm = gg_real_find("dgemm_", NULL);
     const char *core = dgemm ? gg_real_core() : NULL;
     if (dgemm)
-        fprintf(out, "CPU BLAS   %s%s%s (in a program that brings its own BLAS, that one)\n", gg_real_path(), core ? ", kernels for " : "",
-                core ? core : "");
+        fprintf(out, "CPU BLAS   %s, %s%s%s%s\n", gg_real_path(), gg_real_how(), core ? ", kernels for " : "", core ? core : "",
+                gg_config()->blas ? "" : " (in a program that brings its own BLAS, that one)");
     if (core && strcmp(core, "Prescott") == 0)
         fprintf(out, "           OpenBLAS takes a CPU that it does not know for a Prescott of 2004: set OPENBLAS_CORETYPE=Haswell (AVX2) or SkylakeX "
                      "(AVX-512)\n");
@@ -71,14 +71,28 @@ static void print_rates(FILE *out)
     }
 }
 
+static void print_precision(FILE *out)
+{
+    static const char *const tiers[] = {
+        [GG_STRICT] = "strict: sgemm in FP32 multiply-adds",
+        [GG_FP32] =
+            "fp32: sgemm on tensor cores (three products of FP16, else six of BF16) where its operands are certified, else FP32 multiply-adds",
+        [GG_TF32] = "tf32: sgemm on tensor cores, A and B rounded to 11 bits",
+    };
+    const struct gg_device *dev = gg_gpu_default();
+    const bool has_tiers = !dev || dev->arch.cc == 90; /* kernels.def: tensor.cu */
+    fprintf(out, "Precision  %s; dgemm in FP64\n",
+            has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper only)");
+}
+
 static void print_options(FILE *out)
 {
-    fprintf(out, "\n%-24s %-20s %s\n", "Environment", "value", "meaning");
+    fprintf(out, "\n%-22s %-22s %s\n", "Environment", "value", "meaning");
     for (int i = 0; i < gg_option_count; i++) {
         const char *value = secure_getenv(gg_options[i].name);
         char shown[32];
         snprintf(shown, sizeof shown, value ? "%s" : "(%s)", value ? value : gg_options[i].fallback);
-        fprintf(out, "%-24s %-20s %s\n", gg_options[i].name, shown, gg_options[i].meaning);
+        fprintf(out, "%-22s %-22s %s\n", gg_options[i].name, shown, gg_options[i].meaning);
     }
 }
 
@@ -96,6 +110,7 @@ static void print_text(FILE *out)
     print_gpu(out);
     print_blas(out);
     print_rates(out);
+    print_precision(out);
     print_options(out);
     print_kernels(out);
 }
@@ -134,7 +149,13 @@ static void print_json(FILE *out)
     put_string(out, "trouble", gg_gpu_trouble(), ", ");
     put_string(out, "cpu_blas", gg_real_find("dgemm_", NULL) ? gg_real_path() : "", ", ");
     const char *core = gg_real_core();
-    put_string(out, "cpu_blas_core", core ? core : "", ", \"options\": {");
+    put_string(out, "cpu_blas_core", core ? core : "", ", ");
+    struct gg_facts f = gg_host_facts();
+    struct gg_decision d;
+    fprintf(out, "\"rates\": {\"cpu_sgemm\": %.4g, \"cpu_dgemm\": %.4g, \"to_gpu\": %.4g, \"from_gpu\": %.4g}, ", f.rates->cpu_flops[GG_S],
+            f.rates->cpu_flops[GG_D], f.rates->up, f.rates->down);
+    const int64_t from_s = first_on_gpu(GG_S, &f, &d), from_d = first_on_gpu(GG_D, &f, &d); /* 0: none */
+    fprintf(out, "\"square_from\": {\"sgemm\": %lld, \"dgemm\": %lld}, \"options\": {", (long long)from_s, (long long)from_d);
     for (int i = 0; i < gg_option_count; i++) {
         const char *value = secure_getenv(gg_options[i].name);
         put_string(out, gg_options[i].name, value ? value : "", i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");

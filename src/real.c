@@ -235,6 +235,20 @@ const char *gg_real_path(void)
     return atomic_load(&g.path);
 }
 
+const char *gg_real_how(void)
+{
+    const char *path = atomic_load(&g.path), *how = "the program's";
+    gg_loader_enter();
+    void *blas = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    for (int i = 0; blas && i < SONAMES; i++)
+        if (atomic_load(&g.handles[i]) == blas) {
+            how = i ? "found by its name" : "named by GPUGEMM_BLAS";
+            break;
+        }
+    gg_loader_leave();
+    return how;
+}
+
 const char *gg_real_core(void)
 {
     const char *path = atomic_load(&g.path);

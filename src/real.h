@@ -49,6 +49,7 @@ bool gg_loaded_object(int i, void **handle);
 
 /* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
 const char *gg_real_path(void);
+const char *gg_real_how(void); /* and how it was found, in words */
 
 /* The processor whose kernels it runs, if it is an OpenBLAS that was found before; NULL if not. */
 const char *gg_real_core(void);

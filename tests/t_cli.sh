@@ -40,7 +40,10 @@ if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: which processor
     OPENBLAS_CORETYPE=Prescott expect 0 'kernels for Prescott' info
     OPENBLAS_CORETYPE=Prescott expect 0 'set OPENBLAS_CORETYPE=' info
 fi
-json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas']" info --json
+json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas'] and x['rates']['to_gpu'] > 1e8 and (x['gpu'] is None) == (x['square_from']['dgemm'] == 0)" info --json
+blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
+GPUGEMM_BLAS=$blas expect 0 'CPU BLAS .*, named by GPUGEMM_BLAS' info
+GPUGEMM_PRECISION=strict expect 0 '^Precision  .*FP32 multiply-adds; dgemm' info
 
 "$gpugemm" check > "$work/out" 2>&1 || { fail "gpugemm check"; cat "$work/out"; }
 grep -q '^ok *CPU' "$work/out" || fail "check says nothing of the CPU"

@@ -19,9 +19,9 @@ case $client in
 numpy) program=("$python" "$here/numpy_.py") && "$python" -c 'import numpy; assert numpy.__version__ >= "2"' 2> /dev/null || absent "no NumPy 2" ;;
 scipy) program=("$python" "$here/scipy_.py") && "$python" -c 'import scipy' 2> /dev/null || absent "no SciPy" ;;
 scikit) program=("$python" "$here/scikit.py") && tolerance=1e-6 && "$python" -c 'import sklearn' 2> /dev/null || absent "no scikit-learn" ;;
-torch) # pip's or Debian's; too large to be asked for
+torch) # pip's or Debian's
     "$python" -c 'import torch' 2> /dev/null || python=/usr/bin/python3
-    "$python" -c 'import torch' 2> /dev/null || skip "$client: no PyTorch"
+    "$python" -c 'import torch' 2> /dev/null || absent "no PyTorch"
     program=("$python" "$here/torch_.py")
     ;;
 debian_numpy)

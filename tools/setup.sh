@@ -54,6 +54,9 @@ install_packages() { # not all may be had: going on with what is there
 }
 install_packages $missing
 install_packages $missing_clients
+if [ "$job" = test ] && [ ! -e /usr/lib/python3/dist-packages/torch ] && ! python3 -c 'import torch' 2> /dev/null; then
+    install_packages python3-torch # by itself: not every Ubuntu has it
+fi
 
 echo "== building"
 [ -d /usr/local/cuda/bin ] && export PATH="$PATH:/usr/local/cuda/bin"
