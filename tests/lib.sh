@@ -1,6 +1,7 @@
 # lib.sh — sourced by the shell tests: where things are, and how a test ends. With GPULIBS set (a folder made by tools for machines
 # without packages: openblas/ refblas/ testers/ lib/) the BLASes and testers come from there, else from Debian's packages.
 LIB=$(realpath "${LIB:-${1:-build/libgpugemm.so}}")
+PRELOAD=${SANITIZER:+$SANITIZER:}$LIB # SANITIZER: the runtime of a LIB that is built with one; it must be there first
 debian=/usr/lib/$(uname -m)-linux-gnu
 if [ -n "${GPULIBS:-}" ]; then
     OPENBLAS_DIR=$GPULIBS/openblas REFBLAS_DIR=$GPULIBS/refblas TESTERS=$GPULIBS/testers

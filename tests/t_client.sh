@@ -5,14 +5,13 @@
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")/clients
 client=${2:?usage: t_client.sh LIB CLIENT [LEAST]} least=${3:-1}
-nm -D "$LIB" | grep -q '__[at]san_' && skip "a library with sanitizers cannot be preloaded"
 unset GPUGEMM_BLAS
 absent() { [ -n "${GPUGEMM_NEED_CLIENTS:-}" ] && { fail "$client cannot be had here: $*"; finish; }; skip "$client: $*"; }
 python=${PYTHON:-python3}
 cc=${CC:-gcc}
 need() { command -v "$1" > /dev/null || absent "no $1"; }
 build() { "$@" -O2 -o "$work/program" 2> "$work/log" || absent "it does not build: $(grep -m1 error "$work/log")"; program=("$work/program"); }
-preload=$LIB count=
+preload=$PRELOAD count=
 tolerance=1e-9
 
 case $client in

@@ -8,7 +8,7 @@ if [ "${GPUGEMM_MODE:-}" != gpu ] && [ -n "$fake" ]; then
     mkdir "$work/driver" && cp "$fake" "$work/driver/libcuda.so.1"
     export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver
 fi
-(cd "$work" && timeout 300 env LD_PRELOAD="$LIB" GPUGEMM_STATS=stats.%p.json "$python" "$program" > out 2> err)
+(cd "$work" && timeout 300 env LD_PRELOAD="$PRELOAD" GPUGEMM_STATS=stats.%p.json "$python" "$program" > out 2> err)
 status=$? right=$(tail -n 1 "$work/out") calls=0 gpu=0
 [ $status = 0 ] || fail "status $status: $(tail -n 5 "$work/err")"
 [ ! -s "$work/err" ] || fail "stderr: $(head -n 3 "$work/err")"

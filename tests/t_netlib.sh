@@ -31,7 +31,7 @@ try() { # try DIR TESTER INPUT EXTRA: in a folder of its own, named for it
     mkdir "$work/$what" && cd "$work/$what" || return
     verdict "$tester" "$input" "$extra" "$dir" > without
     rm -f stats.json
-    verdict "$tester" "$input" "$LIB${extra:+ $extra}" "$dir" > with
+    verdict "$tester" "$input" "$PRELOAD${extra:+ $extra}" "$dir" > with
     passed=$(grep -ciE 'gemm +PASSED' with)
     tests=$(sed -nE 's/.*[gG][eE][mM][mM] .*\( *([0-9]+) CALLS\).*/\1/p' with | awk '{ n += $1 } END { print n + 0 }')
     calls=$(stat_of stats.json calls) gpu=$(stat_of stats.json gpu)

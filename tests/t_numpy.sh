@@ -20,7 +20,7 @@ fi
 "$python" -c 'import numpy, sys; print("NumPy", numpy.__version__, "Python", sys.version.split()[0])'
 
 # with COMMAND… : under LIB, with statistics in stats.json
-with() { rm -f "$work/stats.json"; env GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$LIB" "$@"; }
+with() { rm -f "$work/stats.json"; env GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$PRELOAD" "$@"; }
 seen() { # seen WHAT LEAST
     calls=$(stat_of "$work/stats.json" calls) gpu=$(stat_of "$work/stats.json" gpu)
     echo "$1: LIB saw $calls calls, $gpu on the GPU"

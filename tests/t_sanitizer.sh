@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # t_sanitizer.sh LIB FUZZ — compute-sanitizer over random calls on host and on GPU operands: memory, races, barriers, uninitialised reads.
 # racecheck judges some kernels only. It does not follow the mbarriers (in inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to their
-# producers: it reports "potential WAR" whenever a stage is used twice, also when every reading thread arrives on the mbarrier itself. And it fails itself
-# ("failed to handle a hardware exception", 13.0 on an H200) where dgemm_tma_* runs, even when that is excluded; memcheck finds nothing there.
+# producers: it reports "potential WAR" whenever a stage is used twice, also when every reading thread arrives on the mbarrier itself; what TMA writes it does
+# not look at, so *_tma_* rows can be judged. At times it fails itself ("failed to handle a hardware exception", 13.0 on an H200) where such a row runs
+# unjudged beside others; judged alone it has not. Where it fails itself nothing is judged, and that is said.
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_sanitizer.sh LIB FUZZ}")
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || skip "no compute-sanitizer"
@@ -12,20 +13,30 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: the types' calls with a kernel forc
     local tool=$1 types=$2 kernel=$3 options= what
     what="$1, $2${3:+, $3}${4:+, $4}"
     shift 3
-    [ "$tool" = racecheck ] && options="--kernel-name-exclude kns=gemm_"
+    case $tool$kernel in
+    racecheck*_tma_*) options="--kernel-name kns=_tma_ --racecheck-report all" ;;
+    racecheck*) options="--kernel-name-exclude kns=gemm_" ;;
+    esac
     # shellcheck disable=SC2086
-    timeout 200 ${kernel:+env GPUGEMM_KERNEL=$kernel} "$sanitizer" $options --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
+    timeout "${LIMIT:-200}" ${kernel:+env GPUGEMM_KERNEL=$kernel} "$sanitizer" $options --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
         "$fuzz" --lib "$LIB" --jobs 1 --calls "${CALLS:-150}" --type "$types" --expect-gpu "$@" > "$work/out" 2>&1
     status=$?
     [ $status = 77 ] && skip "$(grep skipped "$work/out")"
     grep -q "unsupported\|Device not supported" "$work/out" && skip "compute-sanitizer does not support this GPU here"
+    case $tool$kernel$(grep -o "Internal Sanitizer Error" "$work/out")$status in
+    racecheck*_tma_*Error* | racecheck*_tma_*124)
+        echo "$what: not judged, the tool failed or was too slow: $(grep -m 2 'Internal Sanitizer Error\|^gpugemm:\|^seed' "$work/out")"
+        return
+        ;;
+    esac
     echo "$what: $(grep '^=.*ERROR SUMMARY\|^=.*RACECHECK SUMMARY' "$work/out" | tail -1) $(grep '^seed' "$work/out")"
-    [ $status = 0 ] || fail "$what: status $status: $(grep -m 12 '^=========' "$work/out") $(grep -m 3 '^gpugemm' "$work/out")"
+    [ $status = 0 ] || fail "$what: status $status: $(grep -m 12 '^=========' "$work/out") $(grep -m 3 '^gpugemm:' "$work/out")"
 }
 
 for where in "" --device; do
     for tool in memcheck synccheck initcheck; do try $tool sd "" $where; done
     for type in s d; do try racecheck $type tiled_${type}_64x64 $where; done
 done
+for row in dgemm_tma_64x64 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
 try racecheck s "" # the skinny ones and those that split operands, too
 finish

@@ -56,7 +56,7 @@ session() { # session WHAT EXPECTED COMMAND… : under LIB, and from the statist
     local what=$1 expected=$2
     rm -f "$work/stats.json"
     (cd "$work" && "${@:3}" > out.without 2> err.without) # Octave has a word of its own about exit in a script
-    (cd "$work" && timeout 300 env GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$LIB" "${@:3}" > out 2> err)
+    (cd "$work" && timeout 300 env GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$PRELOAD" "${@:3}" > out 2> err)
     status=$?
     [ $status = 7 ] || fail "$what: status $status: $(tail -n 3 "$work/out") $(tail -n 3 "$work/err")"
     [ "$(tail -n 1 "$work/out" | tr -d ' ')" = "$expected" ] || fail "$what: $(tail -n 1 "$work/out") right products, not $expected"
