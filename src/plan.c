@@ -116,6 +116,7 @@ static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
 
 /* How the inside of a block is cut. */
 struct mixture {
+    enum { BOTH, A_FIRST, B_FIRST } order; /* of panels; one first: see list_one_first, for which the others mean nothing */
     int slabs_of_8; /* eighths of k that go in slabs */
     int panels;     /* that the rest is cut in, about */
 };
@@ -130,11 +131,11 @@ static struct gg_range piece(const struct cuts *cuts, int i)
     return (struct gg_range){cuts->at[i], cuts->at[i + 1]};
 }
 
-/* Panels in whole kernel tiles and not below 256, which leave most of a GPU idle; the last one in halves, because what it completes is still to
- * be computed and brought down when the upload has ended. */
-static struct cuts panels_of(struct gg_range r, int panels)
+/* Panels in whole kernel tiles and not below `least`; the last one in halves, because what it completes is still to be computed and brought down
+ * when the upload has ended. */
+static struct cuts panels_of(struct gg_range r, int panels, int64_t least)
 {
-    const int64_t least = 256, tile = 128;
+    const int64_t tile = 128;
     int64_t width = gg_max(least, round_up(ceil_div(r.end - r.begin, panels), tile));
     struct cuts cuts = {.count = 0, .at = {r.begin}};
     while (cuts.at[cuts.count] < r.end) {
@@ -238,7 +239,8 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
             before = plan->step_count - 1;
         }
     }
-    struct cuts m = panels_of(b->m, mix.panels), n = panels_of(b->n, mix.panels);
+    const int64_t least = 256; /* strips of less leave most of a GPU idle */
+    struct cuts m = panels_of(b->m, mix.panels, least), n = panels_of(b->n, mix.panels, least);
     for (int t = 0; t < m.count || t < n.count; t++) {
         struct gg_range rows = {0, 0}, cols = rows;
         if (t < m.count) {
@@ -310,10 +312,11 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
         }
 }
 
-/* Everything first, then C by panels of columns that keep the GPU full. */
-static void list_whole(struct gg_plan *plan, const struct gg_gemm *p, int sms)
+/* One operand first, all of it; then the other by panels, each with the columns (rows) of C that it completes. The loads of the first grow, so that
+ * the link is soon at work. */
+static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool columns)
 {
-    const int64_t tile = 128, column = ceil_div(p->m, tile), least = round_up(ceil_div(sms, column) * tile, tile), most = 12;
+    const int64_t tile = 128, most = 8;
     struct block all = {.m = {0, p->m},
                         .n = {0, p->n},
                         .k = {0, p->k},
@@ -323,14 +326,24 @@ static void list_whole(struct gg_plan *plan, const struct gg_gemm *p, int sms)
                         .load_c = p->beta != 0,
                         .first = true,
                         .last = true};
+    const enum gg_operand one = columns ? GG_A : GG_B, other = columns ? GG_B : GG_A;
+    const bool along_k = columns ? !p->a_kmajor : !p->b_kmajor; /* its lines follow each other in k */
+    const struct gg_range across = columns ? all.m : all.n, lines = along_k ? all.k : across;
+    const double line = (double)gg_size(p->type) * (double)(along_k ? across.end : p->k);
     plan->blocks = plan->load_count = plan->step_count = 0;
-    add_load(plan, p, &all, GG_A, all.m, all.k);
-    add_load(plan, p, &all, GG_B, all.k, all.n);
-    const int64_t width = gg_max(least, round_up(ceil_div(p->n, most), tile));
-    for (int64_t i = 0; i * width < p->n; i++)
-        add_step(plan, p, &all, all.m, cut(0, width, i, p->n), all.k);
+    double wanted = 1 << 20;
+    for (int64_t at = 0, end; at < lines.end; at = end, wanted *= 4) {
+        end = wanted > 4 << 20 || wanted > line * (double)(lines.end - at) ? lines.end : gg_min(at + (int64_t)(wanted / line) + 1, lines.end);
+        const struct gg_range part = {at, end}, k = along_k ? part : all.k, x = along_k ? across : part;
+        add_load(plan, p, &all, one, columns ? x : k, columns ? k : x);
+    }
+    const struct cuts cuts = panels_of(columns ? all.n : all.m, (int)most, tile);
+    for (int t = 0; t < cuts.count; t++) {
+        const struct gg_range part = piece(&cuts, t);
+        add_load(plan, p, &all, other, columns ? all.k : part, columns ? part : all.k);
+        add_step(plan, p, &all, columns ? all.m : part, columns ? part : all.n, all.k)->stream = t % 4;
+    }
     plan->block_end[plan->blocks++] = plan->step_count;
-    plan->whole = true;
 }
 
 /* Bytes that a rectangle costs on the link. Where it is not packed every line costs some more (H200: at a pitch of 16 KB lines of 512 bytes run at 68 % of
@@ -347,7 +360,7 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
 
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
-    const double size = (double)gg_size(p->type), launch = 3e-6, tile = 128;
+    const double size = (double)gg_size(p->type), launch = plan->chain ? 12e-6 : 3e-6, tile = 128;
     double up = 0, gpu = 0, down = 0;
     int load = 0;
     for (int i = 0; i < plan->step_count; i++) {
@@ -368,16 +381,6 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
     return down;
 }
 
-/* The chain is at work on one panel of C while the one before it leaves. */
-static double whole_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
-{
-    const struct gg_range m = {0, p->m}, n = {0, p->n}, k = {0, p->k};
-    const double c = link_bytes(p, speed, GG_C, m, n), panels = plan->step_count;
-    const double up = (link_bytes(p, speed, GG_A, m, k) + link_bytes(p, speed, GG_B, k, n) + (p->beta == 0 ? 0 : c)) / speed->up,
-                 down = c / speed->down;
-    return up + (speed->whole > down ? speed->whole + down / panels : down + speed->whole / panels);
-}
-
 /* A large product whose upload takes far longer than its kernels: slabs of k would have them busy sooner, but nobody waits for them, and their short lines
  * and small chunks delay the upload. The model knows nothing of that (H200: dgemm 4096 6.4 ms in eight panels, 7.2 as the model would have it; 2048
  * 2.15 and 2.39; but sgemm 2048, 34 MB, 1.40 and 1.33). */
@@ -388,9 +391,26 @@ static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
     return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.55 * bytes / speed->up;
 }
 
+/* Lists what `mix` makes of the problem, and how long that takes: by kernels, or by the chain. */
+static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed, struct mixture mix, bool chain)
+{
+    struct gg_speed with = *speed;
+    if (chain)
+        with.flops = 2 * (double)p->m * (double)p->n * (double)p->k / speed->chain;
+    if (mix.order == BOTH)
+        list(plan, p, s, mix);
+    else
+        list_one_first(plan, p, mix.order == A_FIRST);
+    plan->chain = chain;
+    return plan->seconds = gg_plan_seconds(plan, p, &with);
+}
+
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
-    static const struct mixture mixtures[] = {{0, 4}, {0, 8}, {0, 16}, {1, 4}, {2, 4}, {4, 4}, {1, 8}, {1, 16}, {2, 8}, {2, 16}, {3, 16}, {4, 8}, {4, 16}, {5, 16}, {6, 8}, {6, 16}, {7, 8}};
+    static const struct mixture mixtures[] = {{BOTH, 0, 4},  {BOTH, 0, 8}, {BOTH, 0, 16},   {BOTH, 1, 4},   {BOTH, 2, 4},
+                                              {BOTH, 4, 4},  {BOTH, 1, 8}, {BOTH, 1, 16},   {BOTH, 2, 8},   {BOTH, 2, 16},
+                                              {BOTH, 3, 16}, {BOTH, 4, 8}, {BOTH, 4, 16},   {BOTH, 5, 16},  {BOTH, 6, 8},
+                                              {BOTH, 6, 16}, {BOTH, 7, 8}, {A_FIRST, 0, 0}, {B_FIRST, 0, 0}};
     struct shape s;
     *plan = (struct gg_plan){0};
     if (!fit(plan, p, budget, speed, &s))
@@ -405,26 +425,23 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         gg_plan_free(plan);
         return false;
     }
-    const int count = (int)(sizeof mixtures / sizeof *mixtures), eight_panels = 1;
-    const bool one = blocks == 1, bound = one && is_link_bound(p, speed);
-    const int from = bound ? eight_panels : 0, to = bound ? from + 1 : one ? count : 1; /* of several blocks each has few steps */
+    const int all = (int)(sizeof mixtures / sizeof *mixtures), one_first = all - 2;
+    const bool one = blocks == 1, bound = one && is_link_bound(p, speed), chain = one && speed->chain > 0;
+    const int from = bound ? one_first : 0, to = bound ? all : one ? one_first : 1; /* of several blocks each has few steps */
     int best = from;
     double seconds = 0;
+    bool by_chain = false;
     for (int i = from; i < to; i++) {
-        list(plan, p, &s, mixtures[i]);
-        double t = gg_plan_seconds(plan, p, speed);
+        const double t = try(plan, p, &s, speed, mixtures[i], false);
         if (i == from || t < seconds)
             seconds = t, best = i;
     }
-    plan->seconds = seconds;
-    if (speed->whole > 0 && blocks == 1) {
-        list_whole(plan, p, speed->sms);
-        double t = whole_seconds(plan, p, speed);
-        plan->whole = t < seconds;
-        plan->seconds = t < seconds ? t : seconds;
+    for (int i = one_first; chain && i < all; i++) {
+        const double t = try(plan, p, &s, speed, mixtures[i], true);
+        if (t < seconds)
+            seconds = t, best = i, by_chain = true;
     }
-    if (!plan->whole && (best != to - 1 || speed->whole > 0))
-        list(plan, p, &s, mixtures[best]);
+    try(plan, p, &s, speed, mixtures[best], by_chain);
     return true;
 }
 

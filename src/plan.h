@@ -15,7 +15,9 @@
  * bytes do, but no piece of C is complete before the last. So the first block may begin with slabs and goes on with panels of the rest of k; how
  * much of each is found by trying a few mixtures on a model of the link and the GPU (gg_plan_seconds).
  *
- * Or all of A and B is brought first, and C is computed by a chain and leaves by panels of columns. */
+ * Or one of A and B comes first, all of it, and the other by panels, each of which completes some columns (rows) of C. Half of the upload has then been
+ * made before the first product, but lines are whole and C leaves as evenly as the other comes: for where the GPU has time to spare. Products by a chain
+ * (tensor.h) are cut in no other way, for it wants all of k at one time. */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 
@@ -26,7 +28,7 @@ enum { GG_PANELS = 18, GG_SLABS = 16 }; /* a block is cut in, at most */
 /* What the machine does, for the choice among plans: bytes/s up and down the link and of the GPU's memory, flop/s, multiprocessors. */
 struct gg_speed {
     double up, down, memory, flops;
-    double whole;     /* seconds of a chain (tensor.h), which begins when all of A and B has come; 0: there is none */
+    double chain;     /* seconds of a chain (tensor.h) that would compute all of it; 0: there is none */
     int sms;
     int64_t pitch[3]; /* bytes between lines of an operand that the copy engine fetches (stores) line by line where it lies; 0: it is packed on the way */
 };
@@ -74,7 +76,7 @@ struct gg_plan {
     int *block_end;      /* block b owns steps [block_end[b-1], block_end[b]) */
     int load_count, step_count;
     double seconds;      /* predicted; 0: not asked */
-    bool whole;          /* every step waits for all loads: for a chain */
+    bool chain;          /* for a chain: each step has all of k, and all of m or of n */
     struct gg_load *loads;
     struct gg_step *steps;
 };

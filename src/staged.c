@@ -70,7 +70,6 @@ struct job {
     struct gg_choice choice;    /* the call's, when that is a chain */
     struct gg_chain chain;      /* row NULL: none */
     struct gg_gemm resident;    /* the whole problem in GPU memory, for the chain */
-    int64_t chain_columns;      /* of C, enqueued */
     int64_t bytes_up, bytes_down;
 };
 
@@ -225,18 +224,13 @@ static bool block_launched(const struct job *job, int block)
     return block < 0 || job->step >= job->plan.block_end[block];
 }
 
-/* The tensor cores' tier is the whole call's: nothing is multiplied before all of A and B has come. */
-static int loads_before(const struct job *job, const struct gg_step *s) { return job->chain.row ? job->plan.load_count : s->loads; }
-
-/* A step of a chain: the columns of C up to its last one, unless a step before it had them multiplied. */
-static bool launch_columns(struct job *job, const struct gg_step *s)
+/* A step of a chain. What has come before it was split with the steps before. */
+static bool launch_block(struct job *job, const struct gg_step *s, bool first)
 {
     const struct gg_gemm *q = &job->resident;
-    int64_t end = gg_min(q->n, (s->cols.end + 127) / 128 * 128), begin = job->chain_columns;
-    if (begin == 0 && (!gg_chain_begin(&job->chain) || !gg_chain_split(&job->chain, q)))
-        return false;
-    job->chain_columns = gg_max(begin, end);
-    return end <= begin || gg_chain_block(&job->chain, q, 0, begin, q->m, end - begin);
+    const int64_t i = s->rows.begin, j = s->cols.begin, m = extent(s->rows), n = extent(s->cols);
+    return (!first || gg_chain_begin(&job->chain)) && gg_chain_split(&job->chain, q, i, j, m, n, first || m < q->m, first || n < q->n) &&
+           gg_chain_block(&job->chain, q, i, j, m, n);
 }
 
 static bool launch_step(struct job *job, int i)
@@ -245,11 +239,11 @@ static bool launch_step(struct job *job, int i)
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
     gg_stream run = job->lane->run[job->chain.row ? 0 : s->stream];
-    for (int *l = &job->waited[job->chain.row ? 0 : s->stream]; *l < loads_before(job, s); ++*l)
+    for (int *l = &job->waited[job->chain.row ? 0 : s->stream]; *l < s->loads; ++*l)
         if (!gg_gpu_stream_wait(run, job->load_event[*l]))
             return false;
     if (job->chain.row)
-        return launch_columns(job, s) && gg_gpu_event_record(job->step_event[i], run);
+        return launch_block(job, s, i == 0) && gg_gpu_event_record(job->step_event[i], run);
     if (s->after_step >= 0 && !gg_gpu_stream_wait(run, job->step_event[s->after_step]))
         return false;
     struct gg_gemm q = {.type = p->type,
@@ -276,13 +270,12 @@ static bool launch_step(struct job *job, int i)
 /* Launches every step whose loads are on their way and whose C has room. */
 static bool launch_ready(struct job *job)
 {
-    int arrived = job->step ? loads_before(job, &job->plan.steps[job->step - 1]) : 0;
+    int arrived = job->step ? job->plan.steps[job->step - 1].loads : 0;
     while (job->step < job->plan.step_count) {
         const struct gg_step *s = &job->plan.steps[job->step];
-        const int loads = loads_before(job, s);
-        while (arrived < loads && job->load_left[arrived] == 0)
+        while (arrived < s->loads && job->load_left[arrived] == 0)
             arrived++;
-        if (arrived < loads || (s->after_block >= 0 && job->block_stores_left[s->after_block] > 0))
+        if (arrived < s->loads || (s->after_block >= 0 && job->block_stores_left[s->after_block] > 0))
             return true;
         if (!launch_step(job, job->step))
             return false;
@@ -516,7 +509,7 @@ static double chain_seconds(const struct job *job)
 static void prepare_chain(struct job *job)
 {
     const struct gg_gemm *p = job->p;
-    if (!job->plan.whole)
+    if (!job->plan.chain)
         return;
     job->choice = gg_select(p, &job->lane->dev->arch, gg_config()->kernel);
     if (!job->choice.kernel || !gg_is_chain(job->choice.kernel))
@@ -542,8 +535,8 @@ static bool prepare(struct job *job)
     const struct gg_arch *arch = &lane->dev->arch;
     const struct gg_rates *rates = gg_rates();
     struct gg_speed speed = {
-        .up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .whole = chain_seconds(job), .sms = arch->sms};
-    if (gg_config()->kernel && speed.whole > 0)
+        .up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .chain = chain_seconds(job), .sms = arch->sms};
+    if (gg_config()->kernel && speed.chain > 0)
         speed.flops = 1; /* a chain that is asked for by name is not to be outrun */
     for (int x = GG_A; x <= GG_C; x++)
         speed.pitch[x] = is_reachable(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;

@@ -120,17 +120,29 @@ static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args a
                            gg_launch_link(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1, 0}, chain->stream, &args));
 }
 
-/* Where the pieces of q go, were it tier's turn. */
-static struct gg_args piece_args(const struct gg_chain *chain, enum tier tier, const struct gg_gemm *q)
+/* C(i…i+m, j…j+n) of q. */
+static struct gg_gemm block_of(const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
+{
+    struct gg_gemm block = *q;
+    block.m = m, block.n = n;
+    block.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
+    block.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
+    block.c = (float *)q->c + i + j * q->ldc;
+    return block;
+}
+
+/* A launch for that block, were it tier's turn, with where the pieces go among those of all of q. */
+static struct gg_args block_args(const struct gg_chain *chain, enum tier tier, const struct gg_gemm *q, const struct gg_gemm *block, int64_t i,
+                                 int64_t j)
 {
     const struct gg_gate gate = gate_of(chain, tier);
     const int pieces = tiers[tier].pieces;
-    struct gg_args args = gg_launch_args(q, &gate);
+    struct gg_args args = gg_launch_args(block, &gate);
     char *const a = chain->memory, *const b = a + operand_bytes(q->m, q->k, pieces);
-    args.pieces_a = a;
-    args.pieces_b = b;
-    args.scale_a = (float *)(a + piece_bytes(q->m, q->k, pieces));
-    args.scale_b = (float *)(b + piece_bytes(q->n, q->k, pieces));
+    args.pieces_a = a + piece_bytes(i, q->k, pieces);
+    args.pieces_b = b + piece_bytes(j, q->k, pieces);
+    args.scale_a = (float *)(a + piece_bytes(q->m, q->k, pieces)) + i;
+    args.scale_b = (float *)(b + piece_bytes(q->n, q->k, pieces)) + j;
     return args;
 }
 
@@ -146,12 +158,16 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
     return split(chain, CERTIFY, gg_launch_args(q, &open), q->m, q->n);
 }
 
-/* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. */
-bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q)
+/* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
+ * leaves none for the next: that one splits anew what the block needs. */
+bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, bool new_a, bool new_b)
 {
-    for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier))
-        if (!split(chain, tier, piece_args(chain, tier, q), q->m, q->n))
+    const struct gg_gemm block = block_of(q, i, j, m, n);
+    for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
+        const bool anew = tier != first_tier(chain);
+        if (!split(chain, tier, block_args(chain, tier, q, &block, i, j), new_a || anew ? m : 0, new_b || anew ? n : 0))
             return false;
+    }
     return true;
 }
 
@@ -172,20 +188,12 @@ static bool in_one(const struct gg_chain *chain, const struct gg_choice *ffma)
 
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
 {
-    struct gg_gemm block = *q, strict;
-    block.m = m, block.n = n;
-    block.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
-    block.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
-    block.c = (float *)q->c + i + j * q->ldc;
+    const struct gg_gemm block = block_of(q, i, j, m, n);
+    struct gg_gemm strict;
     const struct gg_choice ffma = strict_choice(chain, &block, &strict);
     const bool one = in_one(chain, &ffma);
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
-        const struct gg_gate gate = gate_of(chain, tier);
-        const struct gg_args pieces = piece_args(chain, tier, q);
-        struct gg_args args = gg_launch_args(&block, &gate);
-        args.pieces_a = (char *)pieces.pieces_a + piece_bytes(i, q->k, tiers[tier].pieces);
-        args.pieces_b = (char *)pieces.pieces_b + piece_bytes(j, q->k, tiers[tier].pieces);
-        args.scale_a = pieces.scale_a + i, args.scale_b = pieces.scale_b + j;
+        struct gg_args args = block_args(chain, tier, q, &block, i, j);
         args.move_back = one;
         if (!multiply(chain, one ? row_of(GG_TENSOR_OR_FFMA, 0) : row_of(chain->row->role, tier), &args))
             return false;
@@ -201,7 +209,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
     if (!cut(chain, p, &m, &n) || !gg_chain_begin(chain))
         return false;
     if (m == p->m && n == p->n)
-        return gg_chain_split(chain, p) && gg_chain_block(chain, p, 0, 0, m, n);
+        return gg_chain_split(chain, p, 0, 0, m, n, true, true) && gg_chain_block(chain, p, 0, 0, m, n);
     if (!gg_chain_certify(chain, p))
         return false;
     for (int64_t j = 0; j < p->n; j += n)
@@ -211,7 +219,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
             q.a = (const float *)p->a + i * (p->a_kmajor ? p->lda : 1);
             q.b = (const float *)p->b + j * (p->b_kmajor ? p->ldb : 1);
             q.c = (float *)p->c + i + j * p->ldc;
-            if (!gg_chain_split(chain, &q) || !gg_chain_block(chain, &q, 0, 0, q.m, q.n))
+            if (!gg_chain_split(chain, &q, 0, 0, q.m, q.n, true, true) || !gg_chain_block(chain, &q, 0, 0, q.m, q.n))
                 return false;
         }
     return true;

@@ -5,8 +5,10 @@
  *
  *   FP16 split → FP16 product, if certified → BF16 split, if not → BF16 product, if certified → FFMA, if not
  *
- * The tier is the whole call's, never a tile's: all of op(A) and op(B) is certified before anything is multiplied, and an element of C depends
- * on its row, its column, k, the tier and the chain's kind alone. So a call cut into blocks of m and n gives the same bits as one that is not. */
+ * An element of C depends on its row, its column, k, the tier and the chain's kind alone. Operands in GPU memory: the tier is the whole call's, all of
+ * op(A) and op(B) is certified before anything is multiplied, so a call cut into blocks of m and n gives the same bits as one that is not. Operands that
+ * arrive panel by panel: each product follows the certificates of what has come, so a panel that fails sets the tier of its own block of C and of
+ * those after it. */
 #ifndef GG_TENSOR_H
 #define GG_TENSOR_H
 
@@ -42,13 +44,13 @@ double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, co
 /* All of p, cut into as many blocks of C as chain->bytes asks for. False: it was not enqueued, or not all of it. */
 bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p);
 
-/* The same step by step, for those who want C in an order of their own. First begin. Then either split, which writes the pieces of all of q to
- * chain->memory (gg_chain_bytes of it) and certifies q; and then block as often as wanted: C(i…i+m, j…j+n) of q, i and j multiples of
- * 128. Or, where memory is short, certify, of which several calls may each bring some rows of A and of B (m or n may be 0) but all k; and when all
- * of the call is certified, split and block of one part of it after the other. */
+/* The same step by step, for those who want C in an order of their own. First begin. Then, for blocks C(i…i+m, j…j+n) of q, i and j multiples of 128, one
+ * after the other: split, which certifies the block's rows of A and columns of B, if they are new, and writes their pieces to chain->memory
+ * (gg_chain_bytes of it), and block, which multiplies. Or, where memory is short, certify, of which several calls may each bring some rows of A and of B
+ * (m or n may be 0) but all k; and when all of the call is certified, split and block of one part of it after the other. */
 bool gg_chain_begin(struct gg_chain *chain);
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q);
-bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q);
+bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, bool new_a, bool new_b);
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n);
 
 /* The row that served the stream's last chain, once the stream is past it: reads the verdict back. NULL: FFMA did. */

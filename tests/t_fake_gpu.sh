@@ -24,6 +24,8 @@ for arch in 70 90; do
 done
 export FAKE_CUDA_ARCH=90
 on_fake "packed operands" GPUGEMM_KERNEL=sgemm_tma_128x256 "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
+on_fake "a chain, panel by panel" GPUGEMM_KERNEL=tensor_fp16 GPUGEMM_PINNED_MEMORY=1M "$bin/fuzz" --calls "$((calls / 8))" --largest 600 --type s --expect-gpu
+on_fake "a chain, GPU operands" GPUGEMM_KERNEL=tensor_fp16_pair "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
 on_fake values "$bin/t_values" --expect-gpu --residual 300

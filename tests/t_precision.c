@@ -153,6 +153,32 @@ static void values(int kind, bool hopper)
     }
 }
 
+/* In host memory columns of B that fail come after some that do not: every column of C has the bits of one of the two tiers. Where FFMA is predicted
+ * to end sooner than either it is near strict's. */
+static void halfway(bool hopper)
+{
+    const struct place there = {false, 0, N, false}, host = {true, 0, N, false};
+    const int from = N * 3 / 4;
+    uint64_t state = 77;
+    for (int i = 0; i < N * N; i++)
+        a[i] = (float)normal(&state), b[i] = (float)normal(&state);
+    multiply(c[0], GPUGEMM_PRECISION_FP32, &there);
+    for (int i = from * N; i < N * N; i++)
+        b[i] = element(&state, 4, 0, i);
+    const char *kernel = multiply(c[1], GPUGEMM_PRECISION_FP32, &there);
+    CHECK(!hopper || !strncmp(kernel, tier_name[kinds[4].tier], 11), "columns that fail: served by %s", kernel);
+    kernel = multiply(c[2], GPUGEMM_PRECISION_FP32, &host);
+    if (strncmp(kernel, "tensor", 6)) {
+        multiply(c[1], GPUGEMM_PRECISION_STRICT, &there);
+        CHECK(!far_from(c[1], c[2]), "columns that fail: %s in host memory is far from strict", kernel);
+        return;
+    }
+    for (int j = 0; j < N; j++) {
+        const bool first = j < from && !memcmp(c[0] + j * N, c[2] + j * N, sizeof(float) * N);
+        CHECK(first || !memcmp(c[1] + j * N, c[2] + j * N, sizeof(float) * N), "columns that fail: column %d is no tier's", j);
+    }
+}
+
 /* A little of C lies beyond whole tiles; then the operands begin so much later, and all of C lies within. */
 static void strips(int whole, int beyond, bool wide)
 {
@@ -212,6 +238,7 @@ int main(int argc, char **argv)
                 return printf("skipped: no memory\n"), SKIP;
         for (int kind = 0; kind < KINDS; kind++)
             values(kind, compute_capability == 90);
+        halfway(compute_capability == 90);
         for (int whole = 1024; whole <= 1280; whole += 256)
             for (int beyond = 1; beyond <= 9; beyond += beyond == 1 ? 6 : 1)
                 strips(whole, beyond, whole == 1280 && beyond == 8);
