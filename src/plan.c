@@ -49,14 +49,21 @@ static void measure(struct gg_plan *plan, const struct gg_gemm *p, struct shape 
     plan->bytes = bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
+/* How often an operand crosses that is cut in `pieces`, all of which are wanted `times` times, to and fro: both its buffers are still good at each turn. */
+static double crossings(double pieces, double times)
+{
+    return pieces > 1 ? times - 2 * (times - 1) / pieces : 1;
+}
+
 /* Seconds for everything in blocks of this shape, if nothing ever waits: what crosses the link, or the GPU's work with C read and written once a
- * block. A and B cross as often as the blocks need them again (list() keeps one piece of each from block to block). */
+ * block. */
 static double rough_seconds(const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed)
 {
     double size = (double)gg_size(p->type), a = (double)p->m * (double)p->k * size, b = (double)p->k * (double)p->n * size;
     double c = (double)p->m * (double)p->n * size, blocks = (double)(s->mb * s->nb) * (double)s->kb;
-    double up = (a * (s->kb > 1 ? (double)s->nb : 1) + b * (s->nb * s->kb > 1 ? (double)s->mb : 1) + (p->beta == 0 ? 0 : c)) / speed->up;
-    double gpu = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops + 2 * ACCUMULATE * c * (double)(s->kb - 1) / speed->memory;
+    double up = (a * crossings((double)s->kb, (double)s->nb) + b * crossings((double)(s->nb * s->kb), (double)s->mb) + (p->beta == 0 ? 0 : c)) / speed->up;
+    double wave = 2.0 * 128 * 128 * (double)s->k * speed->sms / speed->flops; /* of tiles: about one a block is lost at the ends of its strips */
+    double gpu = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops + 2 * ACCUMULATE * c * (double)(s->kb - 1) / speed->memory + blocks * wave;
     double longest = up > gpu ? up : gpu, down = c / speed->down;
     double first = (a / (double)(s->mb * s->kb) + b / (double)(s->nb * s->kb)) / speed->up;
     return (longest > down ? longest : down) + first / 2 + 100e-6 * blocks; /* a block more is a few kernels and waits more */
@@ -75,16 +82,36 @@ static int64_t share(int64_t extent, int64_t pieces)
     return each > 1024 ? gg_min(round_up(each, 128), extent) : each;
 }
 
-/* All of it, or the blocks that fit and promise the shortest time: the face of C decides how often A and B cross, the depth fills what memory is left. */
-static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed, struct shape *s)
+/* The shapes that promise the shortest times, the best first. */
+enum { FEW = 12 };
+struct shapes {
+    int count;
+    struct shape at[FEW];
+    double seconds[FEW];
+};
+
+static void keep(struct shapes *few, const struct shape *s, double seconds)
+{
+    int i = few->count < FEW ? few->count++ : FEW - 1;
+    if (i == FEW - 1 && few->seconds[i] > 0 && few->seconds[i] <= seconds)
+        return;
+    for (; i > 0 && few->seconds[i - 1] > seconds; i--)
+        few->at[i] = few->at[i - 1], few->seconds[i] = few->seconds[i - 1];
+    few->at[i] = *s;
+    few->seconds[i] = seconds;
+}
+
+/* All of it, or a few shapes of blocks that fit: the face of C decides how often A and B cross, the depth fills what memory is left. */
+static void fit(struct shapes *few, struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
     const int64_t least = 128;
-    *s = (struct shape){.m = p->m, .n = p->n, .k = p->k};
-    measure(plan, p, s);
-    if (plan->bytes <= budget)
-        return true;
-    double best = 0;
-    struct shape found = {0};
+    struct shape all = {.m = p->m, .n = p->n, .k = p->k};
+    *few = (struct shapes){0};
+    measure(plan, p, &all);
+    if (plan->bytes <= budget) {
+        keep(few, &all, 0);
+        return;
+    }
     for (int64_t mb = 1; mb == 1 || (mb <= MOST_BLOCKS && p->m / mb >= least); mb = more(mb))
         for (int64_t nb = 1; nb == 1 || (mb * nb <= MOST_BLOCKS && p->n / nb >= least); nb = more(nb)) {
             struct shape try = {.m = share(p->m, mb), .n = share(p->n, nb), .k = p->k};
@@ -94,18 +121,12 @@ static bool fit(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, c
                 try.k = share(p->k, kb);
             }
             for (int deeper = 0; plan->bytes <= budget && deeper < 3; deeper++) { /* as deep as fits, or less so that the first block is there sooner */
-                double seconds = rough_seconds(p, &try, speed);
-                if (found.m == 0 || seconds < best)
-                    best = seconds, found = try;
+                if (try.mb * try.nb * try.kb <= MOST_BLOCKS)
+                    keep(few, &try, rough_seconds(p, &try, speed));
                 try.k = share(try.k, 2);
                 measure(plan, p, &try);
             }
         }
-    *s = found;
-    if (found.m == 0)
-        return false;
-    measure(plan, p, s);
-    return true;
 }
 
 static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
@@ -395,6 +416,8 @@ static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
 static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed, struct mixture mix, bool chain)
 {
     struct gg_speed with = *speed;
+    struct shape measured = *s;
+    measure(plan, p, &measured);
     if (chain)
         with.flops = 2 * (double)p->m * (double)p->n * (double)p->k / speed->chain;
     if (mix.order == BOTH)
@@ -411,12 +434,17 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
                                               {BOTH, 4, 4},  {BOTH, 1, 8}, {BOTH, 1, 16},   {BOTH, 2, 8},   {BOTH, 2, 16},
                                               {BOTH, 3, 16}, {BOTH, 4, 8}, {BOTH, 4, 16},   {BOTH, 5, 16},  {BOTH, 6, 8},
                                               {BOTH, 6, 16}, {BOTH, 7, 8}, {A_FIRST, 0, 0}, {B_FIRST, 0, 0}};
-    struct shape s;
+    const int64_t many = 1000, each = 2 * GG_PANELS; /* so many blocks take longer to list than a better shape saves */
+    struct shapes few;
+    int64_t blocks = 0;
     *plan = (struct gg_plan){0};
-    if (!fit(plan, p, budget, speed, &s))
-        return false;
-    int64_t blocks = s.mb * s.nb * s.kb, each = 2 * GG_PANELS;
-    if (blocks > MOST_BLOCKS)
+    fit(&few, plan, p, budget, speed);
+    for (int i = 0; i < few.count; i++)
+        if (i == 0 || few.at[i].mb * few.at[i].nb * few.at[i].kb <= many)
+            blocks = gg_max(blocks, few.at[i].mb * few.at[i].nb * few.at[i].kb);
+        else
+            few.at[i].m = 0;
+    if (blocks == 0)
         return false;
     plan->block_end = malloc((size_t)blocks * sizeof *plan->block_end);
     plan->loads = malloc((size_t)(blocks * 2 * each + 2 * GG_SLABS) * sizeof *plan->loads);
@@ -428,20 +456,22 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     const int all = (int)(sizeof mixtures / sizeof *mixtures), one_first = all - 2;
     const bool one = blocks == 1, bound = one && is_link_bound(p, speed), chain = one && speed->chain > 0;
     const int from = bound ? one_first : 0, to = bound ? all : one ? one_first : 1; /* of several blocks each has few steps */
+    const struct shape *shape = NULL;
     int best = from;
     double seconds = 0;
     bool by_chain = false;
-    for (int i = from; i < to; i++) {
-        const double t = try(plan, p, &s, speed, mixtures[i], false);
-        if (i == from || t < seconds)
-            seconds = t, best = i;
-    }
+    for (const struct shape *s = few.at; s < few.at + few.count; s++)
+        for (int i = from; s->m > 0 && i < to; i++) {
+            const double t = try(plan, p, s, speed, mixtures[i], false);
+            if (!shape || t < seconds)
+                seconds = t, best = i, shape = s;
+        }
     for (int i = one_first; chain && i < all; i++) {
-        const double t = try(plan, p, &s, speed, mixtures[i], true);
+        const double t = try(plan, p, shape, speed, mixtures[i], true);
         if (t < seconds)
             seconds = t, best = i, by_chain = true;
     }
-    try(plan, p, &s, speed, mixtures[best], by_chain);
+    try(plan, p, shape, speed, mixtures[best], by_chain);
     return true;
 }
 
