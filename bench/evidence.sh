@@ -27,6 +27,7 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_T
 
 bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { timeout 140 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
+load() { timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
 fuzz() { env -u GPUGEMM_PRECISION GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
 
 part() {
@@ -50,12 +51,12 @@ part() {
     host) host large ;;
     small)
         host small
-        host start
-        host threads
+        load start
+        load threads
         ;;
     dispatch) host dispatch --seconds 0.1 ;;
-    core) host core ;;
-    mixed) host mixed --seconds 120 ;;
+    core) load core ;;
+    mixed) load mixed --seconds 120 ;;
     main) env -u GPUGEMM_PRECISION "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
     *) echo "evidence.sh: no part $1" ;;
     esac

@@ -1,13 +1,12 @@
 /* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
  *
- *   host --part large|precision|small|dispatch|start|threads|mixed|core [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH]
- *        [--cublas PATH] [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd]
+ *   host --part large|precision|small|dispatch [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
+ *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd]
  *
  * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in
- * the default precision, in strict, and against the floor), small (latency), dispatch
- * (40 sizes: is the default ever slower than OpenBLAS with its best number of threads, or than the forced GPU?), start (a whole process with one
- * dgemm), threads (many callers at once), mixed (the same, with every result checked, for `seconds`), core (little GPU memory). --sizes replaces the
- * sizes of large and dispatch.
+ * the default precision, in strict, and against the floor), small (latency), dispatch (40 sizes: is the default ever slower than OpenBLAS with its
+ * best number of threads, or than the forced GPU?). --sizes replaces the sizes of large and dispatch. Whole processes, many callers and little GPU memory
+ * are load.c's.
  *
  * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process: this program starts itself again
  * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again
@@ -16,22 +15,8 @@
  * case's own, of 4 KB pages or page-locked. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out
  * likewise, and the time our kernels take on operands in GPU memory, all measured in this run. */
 #include <getopt.h>
-#include <pthread.h>
-#include <spawn.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
-#include "rig.h"
-
-typedef void fortran_gemm(const char *, const char *, const int *, const int *, const int *, const void *, const void *, const int *, const void *,
-                          const int *, const void *, void *, const int *, size_t, size_t);
-
-struct problem {
-    bool dbl, ta, tb, pinned;
-    int64_t m, n, k;
-    int beta;
-};
+#include "problem.h"
 
 enum kind { FLOOR, OURS, STRICT, FORCED, OPENBLAS, IN_TURN, NVBLAS, XT };
 static const struct contestant {
@@ -42,12 +27,6 @@ static const struct contestant {
                    {"openblas_2", OPENBLAS, 2}, {"openblas_4", OPENBLAS, 4}, {"openblas_8", OPENBLAS, 8},   {"openblas_16", OPENBLAS, 16},
                    {"nvblas", NVBLAS, 0},       {"cublasxt", XT, 0},         {"gpugemm_strict", STRICT, 0}, {"openblas_in_turn", IN_TURN, 0}};
 enum { CONTESTANTS = sizeof contestants / sizeof *contestants, MAX_CASES = 256, MAX_ROUNDS = 2000 };
-
-struct result {
-    double median, min, max, error;
-    int rounds;
-    char kernel[48];
-};
 
 static int by_name(const char *name)
 {
@@ -62,8 +41,6 @@ static double seconds = 0.15;
 static struct problem cases[MAX_CASES];
 static struct result results[CONTESTANTS][MAX_CASES];
 static int case_count;
-static FILE *csv;
-extern char **environ;
 
 /* ---- the cases of a part, and who runs them ------------------------------------------------------------------------------------------------ */
 
@@ -112,8 +89,6 @@ static void make_cases(void)
     }
 }
 
-static double flops(const struct problem *p) { return 2.0 * (double)p->m * (double)p->n * (double)p->k; }
-
 /* So small that OpenBLAS uses one thread: it can take turns with us in one process, and has to, for the same call differs by 15 % from process to
  * process. */
 static bool is_tiny(const struct problem *p) { return p->m * p->n * p->k <= 64 * 64 * 64; }
@@ -149,118 +124,12 @@ static bool wanted(const struct contestant *who, const struct problem *p)
     return false;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------------------------------ */
-
-struct fill {
-    char *to;
-    int64_t from, to_end, start, element;
-};
-
-static void *fill(void *argument)
-{
-    struct fill *f = argument;
-    const char *data = f->element == 8 ? (char *)random_d : (char *)random_s;
-    for (int64_t i = f->from; i < f->to_end;) {
-        int64_t at = (i + f->start) % PERIOD, run = PERIOD - at < f->to_end - i ? PERIOD - at : f->to_end - i;
-        memcpy(f->to + i * f->element, data + at * f->element, (size_t)(run * f->element));
-        i += run;
-    }
-    return NULL;
-}
-
-static char *operands[3];
-static size_t operand_bytes[3];
-
-static void drop_operands(bool pinned)
-{
-    for (int o = 0; o < 3 && operands[o]; o++) {
-        pinned ? (void)cuMemFreeHost(operands[o]) : (void)munmap(operands[o], operand_bytes[o]);
-        operands[o] = NULL;
-    }
-}
-
-/* A case's own operands, full of random data: the same pages, touched by the same threads, whoever else and whatever other case is measured. */
-static void make_operands(const struct problem *p)
-{
-    const bool pinned = p->pinned;
-    const int64_t element = p->dbl ? 8 : 4, most[] = {p->m * p->k, p->k * p->n, p->m * p->n};
-    for (int o = 0; o < 3; o++) {
-        size_t bytes = (size_t)(most[o] * element);
-        void *memory = NULL;
-        if (pinned ? cuMemHostAlloc(&memory, bytes, 1 /* portable */) != 0
-                   : (memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) == MAP_FAILED)
-            exit((fprintf(stderr, "no memory for %lld elements\n", (long long)most[o]), 1));
-        if (!pinned)
-            madvise(memory, bytes, MADV_NOHUGEPAGE);
-        operands[o] = memory, operand_bytes[o] = bytes;
-        enum { FILLERS = 8 };
-        pthread_t threads[FILLERS];
-        struct fill parts[FILLERS];
-        for (int t = 0; t < FILLERS; t++) {
-            parts[t] = (struct fill){memory, most[o] * t / FILLERS, most[o] * (t + 1) / FILLERS, o * (int64_t)B_STARTS, element};
-            pthread_create(&threads[t], NULL, fill, &parts[t]);
-        }
-        for (int t = 0; t < FILLERS; t++)
-            pthread_join(threads[t], NULL);
-    }
-}
-
 /* ---- one contestant, in a process of its own --------------------------------------------------------------------------------------------- */
 
-static fortran_gemm *fortran[2];
-static handle cublas_xt;
 static __typeof__(gpugemm_warmup) *our_warmup;
 static __typeof__(gpugemm_last_decision) *our_decision;
 static __typeof__(gpugemm_sgemm) *our_sgemm;
 static __typeof__(gpugemm_dgemm) *our_dgemm;
-
-static void run(const struct problem *p, const void *a, const void *b, void *c)
-{
-    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = p->ta ? k : m, ldb = p->tb ? n : k;
-    double one = 1, beta = p->beta;
-    float one_f = 1, beta_f = (float)p->beta;
-    if (cublas_xt) {
-        int status = p->dbl ? cublasXtDgemm(cublas_xt, p->ta, p->tb, p->m, p->n, p->k, &one, a, (size_t)lda, b, (size_t)ldb, &beta, c, (size_t)m)
-                            : cublasXtSgemm(cublas_xt, p->ta, p->tb, p->m, p->n, p->k, &one_f, a, (size_t)lda, b, (size_t)ldb, &beta_f, c, (size_t)m);
-        if (status)
-            exit((fprintf(stderr, "cublasXt: status %d\n", status), 1));
-    } else
-        fortran[p->dbl](p->ta ? "T" : "N", p->tb ? "T" : "N", &m, &n, &k, p->dbl ? (void *)&one : &one_f, a, &lda, b, &ldb,
-                        p->dbl ? (void *)&beta : &beta_f, c, &m, 1, 1);
-}
-
-static double *element_of(const struct problem *p, void *c, int64_t i, int64_t j, double *value)
-{
-    size_t at = (size_t)(i + j * p->m);
-    *value = p->dbl ? ((double *)c)[at] : (double)((float *)c)[at];
-    return value;
-}
-
-/* One verified call: the largest error of some elements, in u (|A||B| + |C|). */
-static double verified_call(const struct problem *p, const void *a, const void *b, void *c)
-{
-    enum { SAMPLES = 100 };
-    int64_t i[SAMPLES], j[SAMPLES];
-    double before[SAMPLES], after, worst = 0, u = p->dbl ? 0x1p-53 : 0x1p-24;
-    int count = 200000 / p->k < SAMPLES ? (int)(200000 / p->k) + 8 : SAMPLES;
-    count = count > SAMPLES ? SAMPLES : count;
-    for (int s = 0; s < count; s++) {
-        i[s] = s < 4 ? (s & 1) * (p->m - 1) : s * 7919 % p->m, j[s] = s < 4 ? (s >> 1) * (p->n - 1) : s * 104729 % p->n;
-        element_of(p, c, i[s], j[s], &before[s]);
-        if (!p->beta)
-            memset((char *)c + (size_t)(i[s] + j[s] * p->m) * (p->dbl ? 8 : 4), 0xff, p->dbl ? 8 : 4);
-    }
-    run(p, a, b, c);
-    for (int s = 0; s < count; s++) {
-        long double sum, size;
-        exact_element(p->dbl, p->k, p->ta ? i[s] * p->k : i[s], p->ta ? 1 : p->m, p->tb ? j[s] : j[s] * p->k, p->tb ? p->n : 1, &sum, &size);
-        if (p->beta)
-            sum += before[s], size += fabs(before[s]);
-        double error = fabs((double)(*element_of(p, c, i[s], j[s], &after) - sum)) / (u * (double)size);
-        worst = error <= worst ? worst : isnan(error) ? INFINITY : error;
-    }
-    return worst;
-}
 
 static struct result time_case(const struct problem *p, struct result *in_turn)
 {
@@ -434,28 +303,6 @@ static int contest(const struct contestant *who)
     return 0;
 }
 
-/* Starts this program again; its standard output is read through *out. The variables of `with` (name, value, name, value, NULL) are set in it. */
-static pid_t start_again(char *const *arguments, const char *const *with, FILE **out)
-{
-    int ends[2];
-    pid_t pid;
-    posix_spawn_file_actions_t actions;
-    if (pipe(ends))
-        exit((perror("pipe"), 1));
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1), posix_spawn_file_actions_addclose(&actions, ends[0]);
-    for (const char *const *w = with; *w; w += 2)
-        setenv(w[0], w[1], 1);
-    if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, arguments, environ))
-        exit((perror("posix_spawn"), 1));
-    for (const char *const *w = with; *w; w += 2)
-        unsetenv(w[0]);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    *out = fdopen(ends[0], "r");
-    return pid;
-}
-
 static bool run_contestant(int w, char **argv, int argc)
 {
     char name[32], threads[8], line[512], *arguments[64];
@@ -504,14 +351,6 @@ static const char *describe(const struct problem *p)
     return text;
 }
 
-static void write_csv(const struct problem *p, const char *name, const struct result *r, const char *what)
-{
-    if (csv)
-        fprintf(csv, "%s,%cgemm,%c%c,%lld,%lld,%lld,%d,%s,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%s,%s,%s\n", part, p->dbl ? 'd' : 's', p->ta ? 'T' : 'N',
-                p->tb ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, p->beta, p->pinned ? "pinned" : "pageable", name, what,
-                r->rounds, r->median, r->min, r->max, 1e-12 * flops(p) / r->median, r->error, machine, date_now(), commit);
-}
-
 static int contest_all(char **argv, int argc)
 {
     bool right = true;
@@ -536,7 +375,7 @@ static int contest_all(char **argv, int argc)
                 printf(w == floor_ ? " (/%.2f)" : " (x%.2f)", w == floor_ ? mine->median / r->median : r->median / mine->median);
             if (!(r->error <= (double)p->k + 2))
                 printf(" WRONG"), right = false;
-            write_csv(p, contestants[w].name, r, r->kernel);
+            write_csv(part, p, contestants[w].name, r, r->kernel);
         }
         printf("  %s\n", mine->kernel);
         int cpu = best_openblas(c);
@@ -565,266 +404,12 @@ static int contest_all(char **argv, int argc)
     return !right;
 }
 
-/* ---- a whole process with one dgemm ---------------------------------------------------------------------------------------------------------- */
-
-static int once(const char *library, int64_t n)
-{
-    struct problem p = {.dbl = true, .m = n, .n = n, .k = n};
-    double *x = malloc(sizeof(double) * (size_t)(3 * n * n));
-    for (int64_t i = 0; i < 2 * n * n; i++)
-        x[i] = (double)(i * 7919 % 1000) / 1000 - 0.5;
-    if (!resolved(dlopen(library, RTLD_NOW | RTLD_GLOBAL), "dgemm_", &fortran[1]))
-        return 77;
-    run(&p, x, x + n * n, x + 2 * n * n);
-    return !(x[2 * n * n] == x[2 * n * n]);
-}
-
-static int time_starts(void)
-{
-    enum { ROUNDS = 11 };
-    const char *const libraries[] = {lib, blas}, *const names[] = {"gpugemm", "openblas"};
-    int failures = 0;
-    for (int64_t n = 512; n <= 2048; n *= 2) {
-        double times[2][ROUNDS];
-        for (int r = -1; r < ROUNDS; r++)
-            for (int turn = 0; turn < 2; turn++) {
-                int w = r % 2 ? turn : 1 - turn, status;
-                char size[24], *arguments[] = {"host", "--once", (char *)libraries[w], "--sizes", size, NULL};
-                const char *none[] = {NULL};
-                FILE *out;
-                snprintf(size, sizeof size, "%lld", (long long)n);
-                usleep(100000);
-                double start = now();
-                pid_t pid = start_again(arguments, none, &out);
-                waitpid(pid, &status, 0);
-                times[w][r < 0 ? 0 : r] = now() - start;
-                fclose(out);
-                failures += status != 0;
-            }
-        printf("process with one dgemm n = %lld:", (long long)n);
-        double medians[2];
-        for (int w = 0; w < 2; w++) {
-            struct result r = {.rounds = ROUNDS, .median = median(times[w], ROUNDS), .min = times[w][0], .max = times[w][ROUNDS - 1]};
-            medians[w] = r.median;
-            printf("  %s %.1f ms (%.1f to %.1f)", names[w], 1e3 * r.median, 1e3 * r.min, 1e3 * r.max);
-            write_csv(&(struct problem){.dbl = true, .m = n, .n = n, .k = n}, names[w], &r, "process");
-        }
-        printf("  ours / OpenBLAS %.2f\n", medians[0] / medians[1]);
-    }
-    return failures != 0;
-}
-
-/* ---- many callers ---------------------------------------------------------------------------------------------------------------------------- */
-
-static atomic_bool stop;
-struct caller {
-    struct problem p;
-    char *memory;
-    int64_t calls;
-    pthread_t thread;
-};
-
-static void *call_on(void *argument)
-{
-    struct caller *me = argument;
-    size_t matrix = (size_t)(me->p.n * me->p.n) * (me->p.dbl ? 8 : 4);
-    for (me->calls = 0; !atomic_load(&stop); me->calls++)
-        run(&me->p, me->memory, me->memory + matrix, me->memory + 2 * matrix);
-    return NULL;
-}
-
-/* Calls a second of so many threads, each with operands of its own. */
-static double throughput(bool dbl, int64_t n, int threads, double duration)
-{
-    struct caller callers[16];
-    size_t element = dbl ? 8 : 4, elements = (size_t)(n * n);
-    int64_t calls = 0;
-    for (int t = 0; t < threads; t++) {
-        callers[t] = (struct caller){.p = {.dbl = dbl, .m = n, .n = n, .k = n}, .memory = malloc(3 * elements * element)};
-        for (int o = 0; o < 3; o++)
-            fill(&(struct fill){callers[t].memory + (size_t)o * elements * element, 0, n * n, o * (int64_t)B_STARTS, (int64_t)element});
-        run(&callers[t].p, callers[t].memory, callers[t].memory + elements * element, callers[t].memory + 2 * elements * element);
-    }
-    atomic_store(&stop, false);
-    double start = now();
-    for (int t = 0; t < threads; t++)
-        pthread_create(&callers[t].thread, NULL, call_on, &callers[t]);
-    usleep((useconds_t)(1e6 * duration));
-    atomic_store(&stop, true);
-    for (int t = 0; t < threads; t++)
-        pthread_join(callers[t].thread, NULL), calls += callers[t].calls;
-    double rate = (double)calls / (now() - start);
-    for (int t = 0; t < threads; t++) {
-        double last;
-        struct problem *p = &callers[t].p;
-        int64_t at = n - 1;
-        long double sum, size;
-        exact_element(dbl, n, at, n, at * n, 1, &sum, &size);
-        element_of(p, callers[t].memory + 2 * elements * element, at, at, &last);
-        if (!(fabs((double)(last - sum)) <= (double)(n + 2) * (dbl ? 0x1p-53 : 0x1p-24) * (double)size))
-            printf("WRONG: a thread's result\n");
-        free(callers[t].memory);
-    }
-    return rate;
-}
-
-static int time_threads(void)
-{
-    static const struct {
-        bool dbl;
-        int64_t n;
-        int threads[3];
-    } rows[] = {{false, 512, {1, 4, 16}}, {true, 512, {1, 4, 16}}, {false, 4096, {1, 2, 8}}, {true, 4096, {1, 2, 8}}};
-    draw_data();
-    open_contestant(&contestants[by_name("gpugemm")]);
-    for (int i = 0; i < 4; i++) {
-        double alone = 0;
-        printf("%cgemm n = %lld:", rows[i].dbl ? 'd' : 's', (long long)rows[i].n);
-        for (int t = 0; t < 3; t++) {
-            double rate = throughput(rows[i].dbl, rows[i].n, rows[i].threads[t], rows[i].n > 1000 ? 2 : 1);
-            alone = t ? alone : rate;
-            struct problem p = {.dbl = rows[i].dbl, .m = rows[i].n, .n = rows[i].n, .k = rows[i].n};
-            struct result r = {.rounds = 1, .median = 1 / rate, .min = 1 / rate, .max = 1 / rate};
-            char what[32];
-            snprintf(what, sizeof what, "%d threads", rows[i].threads[t]);
-            printf("  %s %.1f calls/s (x%.2f of one)", what, rate, rate / alone);
-            write_csv(&p, "gpugemm", &r, what);
-        }
-        printf("\n");
-        fflush(stdout);
-    }
-    return 0;
-}
-
-/* Sizes, types and layouts mixed, every result checked. */
-enum { MIXED_THREADS = 12, MIXED_MOST = 2048 };
-
-static void *call_mixed(void *argument)
-{
-    struct caller *me = argument;
-    uint64_t x = (uint64_t)(uintptr_t)me * 0x9e3779b97f4a7c15u | 1;
-    const size_t matrix = (size_t)MIXED_MOST * MIXED_MOST * sizeof(double);
-    int wrong = 0;
-    for (me->calls = 0; !atomic_load(&stop); me->calls++) {
-        int64_t size[3];
-        for (int i = 0; i < 3; i++) {
-            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-            size[i] = 1 + (int64_t)(exp2(5 + (double)(x >> 40 & 0xffff) / 65536 * 6) * (double)(MIXED_MOST - 1) / 2048);
-        }
-        struct problem p = {.dbl = x & 1, .ta = x & 2, .tb = x & 4, .m = size[0], .n = size[1], .k = size[2], .beta = (int)(x >> 3 & 1)};
-        for (int o = 0; o < 3; o++) {
-            int64_t elements = o == 0 ? p.m * p.k : o == 1 ? p.k * p.n : p.m * p.n;
-            fill(&(struct fill){me->memory + (size_t)o * matrix, 0, elements, o * (int64_t)B_STARTS, p.dbl ? 8 : 4});
-        }
-        wrong += !(verified_call(&p, me->memory, me->memory + matrix, me->memory + 2 * matrix) <= (double)p.k + 2);
-    }
-    return (void *)(intptr_t)wrong;
-}
-
-static int soak(double duration)
-{
-    struct caller callers[MIXED_THREADS];
-    int64_t calls = 0, wrong = 0;
-    draw_data();
-    open_contestant(&contestants[by_name("gpugemm")]);
-    atomic_store(&stop, false);
-    for (int t = 0; t < MIXED_THREADS; t++) {
-        callers[t].memory = malloc((size_t)3 * MIXED_MOST * MIXED_MOST * sizeof(double));
-        pthread_create(&callers[t].thread, NULL, call_mixed, &callers[t]);
-    }
-    usleep((useconds_t)(1e6 * duration));
-    atomic_store(&stop, true);
-    for (int t = 0; t < MIXED_THREADS; t++) {
-        void *bad;
-        pthread_join(callers[t].thread, &bad);
-        calls += callers[t].calls, wrong += (intptr_t)bad;
-    }
-    printf("%d threads, sizes to %d mixed, %.0f s: %lld calls, each checked at 100 elements, %lld wrong\n", MIXED_THREADS, MIXED_MOST, duration,
-           (long long)calls, (long long)wrong);
-    return wrong != 0;
-}
-
-/* ---- little GPU memory --------------------------------------------------------------------------------------------------------------------------
- */
-
-/* Least free GPU memory while it runs. */
-static void *watch_memory(void *least)
-{
-    handle library = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*info)(size_t *, size_t *);
-    handle context;
-    resolved(library, "cuMemGetInfo_v2", &info);
-    cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context);
-    while (!atomic_load(&stop)) {
-        size_t free_now, total;
-        if (!info(&free_now, &total) && free_now < *(size_t *)least)
-            *(size_t *)least = free_now;
-        usleep(1000);
-    }
-    return NULL;
-}
-
-static int core_child(int64_t n)
-{
-    struct problem p = {.dbl = true, .m = n, .n = n, .k = n};
-    size_t least = SIZE_MAX, before = SIZE_MAX;
-    pthread_t watcher;
-    draw_data();
-    cases[case_count++] = p;
-    part = "core";
-    open_contestant(&contestants[by_name("gpugemm")]);
-    make_operands(&p);
-    for (int phase = 0; phase < 2; phase++) {
-        atomic_store(&stop, false);
-        pthread_create(&watcher, NULL, watch_memory, phase ? &least : &before);
-        struct result r = {0};
-        if (phase)
-            r = time_case(&p, NULL);
-        else
-            usleep(20000);
-        atomic_store(&stop, true);
-        pthread_join(watcher, NULL);
-        if (phase)
-            printf("0 %.9f %.9f %.9f %.4f %d %.0f MB\n", r.median, r.min, r.max, r.error, r.rounds, 1e-6 * (double)(before - least));
-    }
-    return 0;
-}
-
-static int time_core(void)
-{
-    static const char *const memory[] = {"80%", "2G"};
-    double alone = 0;
-    int failures = 0;
-    for (int w = 0; w < 2; w++) {
-        char line[256] = "", size[16] = "24576", *arguments[] = {"host", "--core", size, "--lib", (char *)lib, "--blas", (char *)blas, NULL};
-        const char *with[] = {"GPUGEMM_MODE", "gpu", w ? "GPUGEMM_GPU_MEMORY" : NULL, memory[w], NULL};
-        FILE *out;
-        int status, used = 0, c;
-        struct result r = {0};
-        pid_t pid = start_again(arguments, with, &out);
-        if (!fgets(line, sizeof line, out) || sscanf(line, "%d %lf %lf %lf %lf %d %n", &c, &r.median, &r.min, &r.max, &r.error, &r.rounds, &used) < 6)
-            used = 0;
-        fclose(out), waitpid(pid, &status, 0);
-        line[strcspn(line, "\n")] = 0;
-        failures += status != 0 || !(r.error <= 24578) || !r.rounds;
-        alone = w ? alone : r.median;
-        printf("dgemm n = 24576, GPUGEMM_GPU_MEMORY %s: %.3f s, %.1f TFLOP/s, %.2f of the rate without, %s of GPU memory taken, error %.2f u\n",
-               w ? memory[w] : "not set", r.median, 2e-12 * 24576.0 * 24576 * 24576 / r.median, alone / r.median, line + used, r.error);
-        write_csv(&(struct problem){.dbl = true, .m = 24576, .n = 24576, .k = 24576}, w ? "gpugemm_2G" : "gpugemm", &r, line + used);
-    }
-    return failures != 0;
-}
-
 int main(int argc, char **argv)
 {
-    const char *csv_path = NULL, *as = NULL, *once_library = NULL, *core = NULL;
-    const struct option options[] = {{"part", 1, 0, 'p'},   {"seconds", 1, 0, 's'},
-                                     {"csv", 1, 0, 'c'},    {"lib", 1, 0, 'l'},
-                                     {"blas", 1, 0, 'b'},   {"nvblas", 1, 0, 'v'},
-                                     {"cublas", 1, 0, 'u'}, {"commit", 1, 0, 'g'},
-                                     {"sizes", 1, 0, 'n'},  {"types", 1, 0, 't'},
-                                     {"as", 1, 0, 'a'},     {"once", 1, 0, 'o'},
-                                     {"core", 1, 0, 'k'},   {0}};
+    const char *csv_path = NULL, *as = NULL;
+    const struct option options[] = {{"part", 1, 0, 'p'},   {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'},    {"lib", 1, 0, 'l'},
+                                     {"blas", 1, 0, 'b'},   {"nvblas", 1, 0, 'v'},  {"cublas", 1, 0, 'u'}, {"commit", 1, 0, 'g'},
+                                     {"sizes", 1, 0, 'n'},  {"types", 1, 0, 't'},   {"as", 1, 0, 'a'},     {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 'p': part = optarg; break;
@@ -838,33 +423,15 @@ int main(int argc, char **argv)
         case 'n': sizes = optarg; break;
         case 't': types = optarg; break;
         case 'a': as = optarg; break;
-        case 'o': once_library = optarg; break;
-        case 'k': core = optarg; break;
         default: return 2;
         }
     setenv("NVIDIA_TF32_OVERRIDE", "0", 1); /* no library may trade precision for speed here */
     setenv("GPUGEMM_BLAS", blas, 0);
-    if (once_library)
-        return once(once_library, sizes ? atoll(sizes) : 1024);
-    if (core)
-        return core_child(atoll(core));
     make_cases();
     if (as)
         return contest(&contestants[by_name(as)]);
-    find_commit();
-    describe_machine();
-    if (csv_path && !(csv = fopen(csv_path, "w")))
-        return perror(csv_path), 1;
-    if (csv)
-        fprintf(csv, "part,routine,layout,m,n,k,beta,memory,library,what,rounds,median_s,min_s,max_s,tflops,error_u,machine,date,commit\n");
-    printf("# %s; %s%s; %s; wall clock; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor\n", machine,
-           strchr(commit, ' ') ? "" : "commit ", commit, part);
-    fflush(stdout);
-    int status = !strcmp(part, "start")     ? time_starts()
-                 : !strcmp(part, "threads") ? time_threads()
-                 : !strcmp(part, "mixed")   ? soak(seconds > 1 ? seconds : 30)
-                 : !strcmp(part, "core")    ? time_core()
-                                            : contest_all(argv, argc);
+    begin_report(part, csv_path, "; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor");
+    int status = contest_all(argv, argc);
     if (csv)
         fclose(csv);
     return status;
