@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t_install.sh LIB BUILD — what `cmake --install` puts down works from wherever it lies: the prefix is moved before it is used. t_link.c is
-# built against it with the compiler alone, as C++, through pkg-config and by a CMake project through find_package; a Fortran program, where
-# gfortran is there. Each needs libgpugemm and no BLAS, and gets right answers from the BLAS the library finds. The command runs, too.
+# built against it with the compiler alone (and so are the examples in C), as C++, through pkg-config and by a CMake project through find_package; a Fortran
+# program, where gfortran is there. Each needs libgpugemm and no BLAS, and gets right answers from the BLAS the library finds. The command runs, too.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "${2:?usage: t_install.sh LIB BUILD}")
@@ -29,6 +29,9 @@ flags=(-I"$prefix/include" -I"$prefix/include/gpugemm" -L"$libdir" -lgpugemm)
 if command -v "$cxx" > /dev/null; then
     "$cxx" -Wall -Werror -x c++ "$here/t_link.c" -x none "${flags[@]}" -o "$work/cxx" && try cxx
 fi
+for example in link stream; do # on a machine with a GPU the second multiplies there
+    "$cc" -Wall -Werror "$here/../examples/$example.c" "${flags[@]}" -ldl -lm -o "$work/$example" && try $example && echo "$example: $(tail -1 "$work/out")"
+done
 if command -v pkg-config > /dev/null; then
     export PKG_CONFIG_PATH=$libdir/pkgconfig
     "$cc" "$here/t_link.c" $(pkg-config --cflags --libs gpugemm) -o "$work/pkgconfig" && try pkgconfig
