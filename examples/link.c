@@ -18,7 +18,7 @@ int main(void)
     if (!a || !b || !c)
         return 1;
     for (int i = 0; i < N * N; i++)
-        a[i] = i % 7, b[i] = i % 5;
+        a[i] = i % 7, b[i] = i % 11;
 
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1, a, N, b, N, 0, c, N);
 
