@@ -112,6 +112,18 @@ static void zeros(uint64_t *r, bool dbl, int layout)
     release(&p);
 }
 
+/* An element of A B, and of |A||B|. */
+static long double element(const struct product *p, int64_t m, int64_t k, int64_t i, long double *size)
+{
+    long double sum = 0;
+    *size = 0;
+    for (int64_t l = 0; l < k; l++) {
+        long double term = (long double)p->a[i % m + l * m] * p->b[l + i / m * k];
+        sum += term, *size += fabsl(term);
+    }
+    return sum;
+}
+
 /* max |C - C'| / (u |A||B|): 2.6 to 3.6 for real libraries at k = 96 */
 static void error_ratio(uint64_t *r, bool dbl, int layout, int64_t m, int64_t n, int64_t k)
 {
@@ -119,11 +131,7 @@ static void error_ratio(uint64_t *r, bool dbl, int layout, int64_t m, int64_t n,
     double worst = 0, u = dbl ? 0x1p-53 : 0x1p-24;
     multiply(&p);
     for (int64_t i = 0; i < m * n; i++) {
-        long double sum = 0, size = 0;
-        for (int64_t l = 0; l < k; l++) {
-            long double term = (long double)p.a[i % m + l * m] * p.b[l + i / m * k];
-            sum += term, size += fabsl(term);
-        }
+        long double size, sum = element(&p, m, k, i, &size);
         double ratio = fabs((double)(p.c[i] - sum)) / (u * (double)size);
         worst = ratio <= worst ? worst : isnan(ratio) ? INFINITY : ratio;
     }
@@ -167,11 +175,7 @@ static void range(uint64_t *r, bool dbl, int layout, int ea, int eb, const char 
         p.b[i] = dbl ? ldexp(p.b[i], eb) : (double)(float)ldexp(p.b[i], eb);
     multiply(&p);
     for (int i = 0; i < M * N; i++) {
-        long double sum = 0, size = 0;
-        for (int l = 0; l < K; l++) {
-            long double term = (long double)p.a[i % M + l * M] * p.b[l + i / M * K];
-            sum += term, size += fabsl(term);
-        }
+        long double size, sum = element(&p, M, K, i, &size);
         wrong += !(fabsl(p.c[i] - sum) <= gamma_k(dbl, K + 2) * size + (K + 2) * (long double)tiny);
     }
     CHECK(!wrong, "%s layout %d, %s: %d of %d wrong", type_name[dbl], layout, what, wrong, M * N);
