@@ -196,7 +196,8 @@ CUresult cuMemFree(CUdeviceptr pointer) /* waits for the GPU, as the driver's do
     struct allocation a = find((void *)pointer, true);
     if (a.address != (char *)pointer)
         die("cuMemFree of %p", (void *)pointer);
-    return CUDA_SUCCESS; /* mapped for ever: a late access is found by see() */
+    madvise(a.shadow, (a.bytes + 8191) & ~(size_t)4095, MADV_REMOVE);
+    return CUDA_SUCCESS; /* mapped for ever, without its pages: a late access is found by see() */
 }
 
 CUresult cuMemFreeHost(void *pointer)
