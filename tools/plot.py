@@ -19,7 +19,12 @@ STYLE = {  # colours that the colour-blind can tell apart; markers, too
     "gpugemm": ("#1a7f37", "o"), "cublas": ("#0969da", "s"), "cublasxt": ("#0969da", "^"), "nvblas": ("#8250df", "v"),
     "openblas_8": ("#d4a72c", "d"), "openblas": ("#bc4c00", "D"), "roofline": ("#57606a", ""), "floor": ("#57606a", ""),
 }
-NAMES = {"floor": "floor: link and kernels", "openblas_8": "openblas, 8 threads", "openblas_16": "openblas, 16 threads"}
+NAMES = {"gpugemm": "libgpugemm", "cublas": "cuBLAS", "cublasxt": "cublasXt", "nvblas": "NVBLAS", "floor": "floor: link and kernels"}
+
+
+def label(library):
+    name, _, threads = library.partition("_")
+    return f"OpenBLAS, {threads} threads" if name == "openblas" and threads.isdigit() else NAMES.get(library, library)
 
 
 def style(library):
@@ -55,7 +60,7 @@ def curve(axis, library, points):
     colour, marker = style(library)
     line = dict(linestyle="--", linewidth=1.2) if library in ("roofline", "floor") else dict(linewidth=2.4 if library == "gpugemm" else 1.5)
     x = sorted(points)
-    axis.plot(x, [points[n] for n in x], color=colour, marker=marker, markersize=5, label=NAMES.get(library, library),
+    axis.plot(x, [points[n] for n in x], color=colour, marker=marker, markersize=5, label=label(library),
               zorder=3 if library == "gpugemm" else 2, **line)
 
 
