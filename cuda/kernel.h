@@ -40,7 +40,7 @@ struct gg_args {
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
     int32_t blocks;                 /* likewise its grid */
     int32_t each;                   /* likewise how many elements of a tile a block of gg_fixup adds up: 64 or 1024 */
-    int32_t splits;                 /* skinny: pieces k is cut in, each of whose sums go to workspace; 1: it is not. GG_TMA…: blocks of a cluster */
+    int32_t splits;                 /* skinny: pieces k is cut in, each of whose sums go to workspace; 1: it is not. slim, GG_TMA…: blocks of a cluster */
     int32_t groups;                 /* GG_TMA…: clusters that a tile's k is cut among */
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */

@@ -9,21 +9,22 @@ struct gg_args; /* of cuda/kernel.h */
 
 /* How a row is started, and what it computes. */
 enum gg_role {
-    GG_PLAIN,       /* alpha op(A) op(B) + beta C, any grid */
-    GG_TILED,       /* the same, one block a tile */
-    GG_PERSISTENT,  /* the same, as many blocks as the GPU holds, each taking tiles in turn */
-    GG_TMA,         /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
-    GG_TMA_EITHER,  /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
-    GG_TMA_ONCE,    /* likewise, a block has one tile, or a cluster of two: its groups of warps take turns in k and need the ring to add up */
-    GG_SKINNY,      /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
-    GG_TENSOR,      /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
-    GG_TENSOR_PAIR, /* likewise with two blocks a tile, for small C */
-    GG_SCALE,       /* beta C: k == 0 */
-    GG_FIXUP,       /* adds the parts of tiles that were cut along k */
-    GG_SKINNY_SUM,  /* adds the pieces of a GG_SKINNY */
+    GG_PLAIN,          /* alpha op(A) op(B) + beta C, any grid */
+    GG_TILED,          /* the same, one block a tile */
+    GG_PERSISTENT,     /* the same, as many blocks as the GPU holds, each taking tiles in turn */
+    GG_TMA,            /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
+    GG_TMA_EITHER,     /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
+    GG_TMA_ONCE,       /* likewise, a block has one tile, or a cluster of two: its groups of warps take turns in k and need the ring to add up */
+    GG_SKINNY,         /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
+    GG_SLIM,           /* likewise, 16 bytes at a time; the pieces of k, a power of two, are a cluster's blocks, which add them up */
+    GG_TENSOR,         /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
+    GG_TENSOR_PAIR,    /* likewise with two blocks a tile, for small C */
+    GG_SCALE,          /* beta C: k == 0 */
+    GG_FIXUP,          /* adds the parts of tiles that were cut along k */
+    GG_SKINNY_SUM,     /* adds the pieces of a GG_SKINNY */
     GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64 */
-    GG_SPLIT,       /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
-    GG_PACK         /* lays out an operand for TMA */
+    GG_SPLIT,          /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
+    GG_PACK            /* lays out an operand for TMA */
 };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */
@@ -42,7 +43,8 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_SKINNY: pieces of k. GG_PERSISTENT, GG_TMA…: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles stay whole
+    int splits; /* GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles
+                 * stay whole
                  */
     double seconds;      /* predicted time on the device, launch included */
     int cluster, groups; /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
@@ -72,6 +74,9 @@ static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 
 /* Rows of its large operand that a block of skinny.cu takes, by whether their k is contiguous. */
 static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
+
+/* Likewise, of slim.cu. */
+static inline int gg_slim_rows(const struct gg_kernel *row, bool kmajor) { return kmajor ? row->tile_k : row->tile_m; }
 
 /* Blocks of a cluster, at most: what every GPU with clusters grants. */
 enum { GG_LARGEST_CLUSTER = 8 };

@@ -234,6 +234,16 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
                             .gate_value = gate ? gate->value : 0};
 }
 
+static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
+{
+    const struct gg_kernel *row = choice->kernel;
+    const bool b_large = p->n > row->tile_n;
+    const int64_t blocks = gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(row, b_large ? p->b_kmajor : p->a_kmajor)) * choice->splits;
+    args->splits = choice->splits;
+    return blocks <= INT32_MAX &&
+           start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, choice->splits > 1 ? (unsigned)choice->splits : 0}, stream, args);
+}
+
 /* Any row but GG_TENSOR. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
@@ -250,6 +260,8 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
     }
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, &args);
+    if (row->role == GG_SLIM)
+        return launch_slim(dev, choice, p, stream, &args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args.workspace = scratch(dev, stream, source, parts);
@@ -269,6 +281,8 @@ size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p
         return plan_packing(choice->kernel, p, &plan)
                    ? plan_cutting(choice, p, &plan).part_bytes + (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes))
                    : 0;
+    if (choice->kernel->role == GG_SLIM)
+        return 0;
     if (choice->kernel->role == GG_SKINNY)
         return choice->splits > 1 ? (size_t)(choice->splits * p->m * p->n) * gg_size(p->type) : 0;
     return part_bytes(choice->kernel, p, choice->splits);

@@ -41,8 +41,8 @@ static const struct {
     double parts, part, group, cluster; /* clocks of adding up: parts of a tile, each beyond two, each among clusters, within a cluster */
     int least;                          /* k steps of a tile that blocks share */
     bool crowded;                       /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
-} TMA[] = {[GG_S] = {0.85, 0.05, 20000, 1900, 50, 8000, GG_SHORTEST_RUN, true},
-           [GG_D] = {0.75, 0, 10000, 10000, 1300, 2500, 2 * GG_SHORTEST_RUN, false}};
+} TMA[] = {
+    [GG_S] = {0.85, 0.05, 20000, 1900, 50, 8000, GG_SHORTEST_RUN, true}, [GG_D] = {0.75, 0, 10000, 10000, 1300, 2500, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
@@ -52,6 +52,10 @@ static const double CLUSTER_BYTES = 16;
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
+
+/* Of GG_SLIM rows, by whether k is contiguous in the large operand and in the small one: the share of `rate` that is left; and the seconds that a
+ * thread takes for each load of elements, not of vectors, where the large operand is not aligned or its rows do not fill the last block. */
+static const double SLIM_RATE[2][2] = {{1, 0.81}, {0.8, 0.54}}, SLIM_SLOW[2] = {0.65e-6, 0.75e-6};
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
@@ -90,7 +94,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
-    return row->role != GG_SKINNY || p->m <= row->tile_n || p->n <= row->tile_n;
+    return (row->role != GG_SKINNY && row->role != GG_SLIM) || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
 /* Pieces of k for a GG_SKINNY row: as many blocks as run at one time, none shorter than tile_k. */
@@ -111,6 +115,32 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
     const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
     return LAUNCH + (splits > 1) * SECOND_LAUNCH + 0.3 * clocks / (arch->clock_mhz * 1e6) +
            bytes / (SKINNY[b_large ? p->b_kmajor : p->a_kmajor] * arch->bandwidth);
+}
+
+/* Blocks that share k, for a GG_SLIM row: as many as fill the GPU, one an SM where x is contiguous, while each has some turns of k to do. */
+static int slim_pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    enum { SHORTEST = 256 };
+    const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor;
+    const int64_t blocks = gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(row, kmajor)), room = arch->sms * (kmajor ? row->per_sm : 1);
+    int pieces = 1;
+    while (pieces < GG_LARGEST_CLUSTER && blocks * pieces * 2 <= room && p->k >= pieces * 2 * SHORTEST)
+        pieces *= 2;
+    return pieces;
+}
+
+static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+{
+    const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor, y_kmajor = b_large ? p->a_kmajor : p->b_kmajor;
+    const int64_t x = b_large ? p->n : p->m, rows = gg_slim_rows(row, kmajor);
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const double busy = gg_min(gg_ceil_div(x, rows) * pieces, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
+    const double clocks = 2 * (double)x * row->tile_n * k / (rate * arch->sms * busy) + row->start;
+    const double memory = 0.95 * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    const bool unaligned = b_large ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda);
+    const bool slow = unaligned || (!kmajor && x % rows != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
+    const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
+    return LAUNCH + loads * SLIM_SLOW[kmajor] + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
 }
 
 /* blocks: as in struct gg_choice. */
@@ -220,11 +250,14 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
         int candidates[] = {1, 1};
         if (row->role == GG_SKINNY)
             candidates[0] = candidates[1] = pieces(row, p, arch);
+        else if (row->role == GG_SLIM)
+            candidates[0] = candidates[1] = slim_pieces(row, p, arch);
         else if (!chains)
             candidates[1] = sharers(row, p, arch);
         for (int i = 0; i < 2; i++) {
             const double seconds = chains                   ? gg_chain_seconds(row, p, arch)
                                    : row->role == GG_SKINNY ? predict_skinny(row, p, arch, candidates[i])
+                                   : row->role == GG_SLIM   ? predict_slim(row, p, arch, candidates[i])
                                                             : predict(row, p, arch, candidates[i]);
             if (!best.kernel || seconds < best.seconds)
                 best = (struct gg_choice){.kernel = row, .splits = candidates[i], .seconds = seconds};
@@ -239,6 +272,8 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     const struct gg_kernel *row = ffma->kernel;
     if (row->role == GG_SKINNY)
         return ffma->splits;
+    if (row->role == GG_SLIM)
+        return 8 * ffma->splits;
     const double groups = row->role == GG_PERSISTENT ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
     if (gg_is_tma(row) && ffma->cluster > 1)
         return ffma->cluster * ffma->groups;
@@ -246,9 +281,9 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
 }
 
-/* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, FFMA's error is sqrt(0.056 k) / parts (rms, in
- * u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over 32 k each, and of sums over 512 k. Measured; see
- * docs/precision.md. A margin, as it is not the same for all data. */
+/* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, FFMA's error is sqrt(0.056 k) / parts (rms,
+ * in u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over 32 k each, and of sums over 512 k. Measured;
+ * see docs/precision.md. A margin, as it is not the same for all data. */
 static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm *p)
 {
     const double in_parts = parts(ffma, p), k = (double)p->k, margin = 1.3;

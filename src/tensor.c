@@ -35,7 +35,8 @@ static enum tier first_tier(const struct gg_chain *chain)
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     const struct gg_chain chain = {.row = row};
-    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 && (double)p->m * (double)p->n < 0x1p44; /* fewer than 2^31 tiles */
+    return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 &&
+           (double)p->m * (double)p->n < 0x1p44; /* fewer than 2^31 tiles */
 }
 
 /* Open when every tier before `tier` is ruled out and it is not. */
@@ -65,7 +66,8 @@ static struct gg_choice strict_choice(const struct gg_chain *chain, const struct
     *strict = *p;
     strict->precision = GG_STRICT;
     const struct gg_choice choice = gg_select(strict, &chain->dev->arch, NULL);
-    return choice.kernel && choice.kernel->role == GG_SKINNY ? gg_select(strict, &chain->dev->arch, row_of(GG_PERSISTENT, 0)->name) : choice;
+    const bool skinny = choice.kernel && (choice.kernel->role == GG_SKINNY || choice.kernel->role == GG_SLIM);
+    return skinny ? gg_select(strict, &chain->dev->arch, row_of(GG_PERSISTENT, 0)->name) : choice;
 }
 
 /* No memory holds k (m + n) of 2^56: then SIZE_MAX. */

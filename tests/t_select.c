@@ -32,7 +32,9 @@ static void check(const struct gg_choice *x, const struct gg_gemm *p, const stru
               x->cluster, x->groups, (long long)steps);
         CHECK(x->groups <= 1 || (tiles * x->cluster * x->groups <= room && tiles * x->cluster * x->groups <= GG_FLAGS), "%s: %lld x %d x %d blocks",
               name, (long long)tiles, x->cluster, x->groups);
-    } else if (row->role == GG_SKINNY)
+    } else if (row->role == GG_SLIM)
+        CHECK(x->splits <= GG_LARGEST_CLUSTER && (x->splits & (x->splits - 1)) == 0, "%s: clusters of %d", name, x->splits);
+    else if (row->role == GG_SKINNY)
         CHECK(x->splits <= p->k, "%s: %d pieces of %lld", name, x->splits, (long long)p->k);
     else
         CHECK(x->splits <= room, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);

@@ -1,0 +1,432 @@
+/* slim — m or n ≤ 16 (FP64: ≤ 4) on sm_90: the large operand X is read once, and reading it takes all the time if nothing else does.
+ *
+ * Y, the small operand, has up to COLUMNS columns. A block takes some rows of X and one of p.splits pieces of k; the blocks of one row block are a
+ * cluster, and add up through each other's shared memory, in ascending k. One launch, no workspace.
+ *
+ *   X with x contiguous: a warp takes U columns of 32 vectors of 16 bytes at a time; the block's warps share out k.
+ *   X with k contiguous: a warp takes ROWS rows, U vectors of 512 bytes of each at a time; its lanes share out k.
+ *
+ * The U (× ROWS) vectors of a thread are a ring: each is loaded again as soon as it is multiplied, so that up to 64 KB a block are on their way at
+ * any time. Y comes to shared memory a CHUNK of k ahead, by cp.async. Where 16-byte loads are illegal, and for the last rows, X is loaded by
+ * elements. */
+#include "pipeline.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int THREADS = 256, WARPS = THREADS / 32, MOST_SPLITS = 8;
+
+template <typename T> struct alignas(16) slim_vector {
+    static constexpr int SIZE = 16 / sizeof(T);
+    T v[SIZE];
+};
+
+/* Read once: not to be kept in L1. */
+template <typename T> __device__ inline slim_vector<T> load_vector(const T *at)
+{
+    union {
+        float4 raw;
+        slim_vector<T> v;
+    } to;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to.raw.x), "=f"(to.raw.y), "=f"(to.raw.z), "=f"(to.raw.w)
+                 : "l"(at));
+    return to.v;
+}
+
+template <typename T> __device__ inline T remote(const T *shared, unsigned rank)
+{
+    unsigned at;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(gg_shared(shared)), "r"(rank));
+    T value;
+    if constexpr (sizeof(T) == 4)
+        asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(at) : "memory");
+    else
+        asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(value) : "r"(at) : "memory");
+    return value;
+}
+
+/* X with x contiguous: LANES lanes side by side, UX columns at a time. With k contiguous: ROWS a warp, UK vectors of each at a time. */
+template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUNK> struct slim {
+    using vector = slim_vector<T>;
+    static constexpr bool PAIRS = sizeof(T) == 4 && COLUMNS > 4;
+    static constexpr int V = vector::SIZE, GROUP = 32 * V, SLICES = THREADS / LANES;
+    static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, MOST = BLOCK_X > BLOCK_K ? BLOCK_X : BLOCK_K;
+    static constexpr int PITCH = CHUNK + V;                             /* of Y: [column][k] where k is contiguous in X */
+    static constexpr int PITCH_X = COLUMNS > 4 ? COLUMNS + V : COLUMNS; /* else [k][column] */
+    static constexpr int BUFFER = COLUMNS * PITCH > CHUNK *PITCH_X ? COLUMNS *PITCH : CHUNK *PITCH_X;
+    static constexpr int PARTS = SLICES * COLUMNS * BLOCK_X; /* in the same place, at the end */
+    static constexpr int Y = 2 * BUFFER > PARTS ? 2 * BUFFER : PARTS;
+    static constexpr int SHARED = (Y + COLUMNS * MOST) * int(sizeof(T));
+
+    const gg_args &p;
+    T *const y, *const total; /* shared */
+    const T *x;
+    int64_t size_x, ld;        /* rows of X, its leading dimension */
+    bool swapped, kmajor, vec; /* X is B: C(i, j) is (y, x); k is contiguous in X; 16-byte loads are legal */
+    unsigned rank;
+    int64_t block_x, first, last; /* of X's rows and of k */
+
+    __device__ slim(const gg_args &args, char *shared, unsigned block) : p(args), y(reinterpret_cast<T *>(shared)), total(y + Y)
+    {
+        swapped = p.n > COLUMNS;
+        x = static_cast<const T *>(swapped ? p.b : p.a);
+        size_x = swapped ? p.n : p.m;
+        ld = swapped ? p.ldb : p.lda;
+        kmajor = swapped ? p.b_kmajor : p.a_kmajor;
+        vec = swapped ? p.b_vec : p.a_vec;
+        const unsigned shift = __ffs(p.splits) - 1; /* a power of two */
+        rank = block & (p.splits - 1);
+        block_x = int64_t(block >> shift) * (kmajor ? BLOCK_K : BLOCK_X);
+        const int unit = kmajor ? GROUP : 1;
+        const int64_t units = (p.k + unit - 1) / unit;
+        first = min(p.k, (units * rank >> shift) * unit);
+        last = min(p.k, (units * (rank + 1) >> shift) * unit);
+    }
+
+    /* `bytes` of a T or of 16 bytes, the rest zero. */
+    template <int SIZE> static __device__ __forceinline__ void copy(T *to, const T *from, int bytes)
+    {
+        if constexpr (SIZE == 16)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(gg_shared(to)), "l"(from), "r"(bytes) : "memory");
+        else
+            asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(gg_shared(to)), "l"(from), "r"(bytes), "n"(SIZE) : "memory");
+    }
+
+    /* Asks for Y's k from `k` on; rounded up to a turn, with zeros. */
+    template <bool KMAJOR, int TURN> __device__ __forceinline__ void ask(T *to, int64_t k) const
+    {
+        const int depth = int(min(last - k, int64_t(CHUNK))), filled = (depth + TURN - 1) / TURN * TURN, columns = int(swapped ? p.m : p.n);
+        const int64_t y_ld = swapped ? p.lda : p.ldb;
+        const T *from = static_cast<const T *>(swapped ? p.a : p.b);
+        const bool whole = (swapped ? p.a_vec : p.b_vec) && depth == CHUNK; /* 16 bytes at a time */
+        if (swapped ? p.a_kmajor : p.b_kmajor) {
+            from += k;
+            if (KMAJOR && whole) {
+#pragma unroll 1
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll 1
+                    for (int l = threadIdx.x * V; l < CHUNK; l += THREADS * V)
+                        copy<16>(to + c * PITCH + l, c < columns ? from + c * y_ld + l : from, c < columns ? 16 : 0);
+                return;
+            }
+            /* A warp takes 8 k of 4 columns: no bank twice in either layout. */
+            constexpr int WIDTH = COLUMNS < 4 ? COLUMNS : 4, HEIGHT = THREADS / WIDTH;
+#pragma unroll 1
+            for (int c = threadIdx.x / 8 % WIDTH; c < COLUMNS; c += WIDTH)
+#pragma unroll 1
+                for (int l = threadIdx.x % 8 + threadIdx.x / (8 * WIDTH) * 8; l < filled; l += HEIGHT) {
+                    const bool is = c < columns && l < depth;
+                    copy<sizeof(T)>(to + (KMAJOR ? c * PITCH + l : l * PITCH_X + c), is ? from + c * y_ld + l : from, is ? int(sizeof(T)) : 0);
+                }
+            return;
+        }
+        from += k * y_ld;
+        if (!KMAJOR && COLUMNS % V == 0 && columns == COLUMNS && whole) {
+#pragma unroll 1
+            for (int e = threadIdx.x * V; e < COLUMNS * CHUNK; e += THREADS * V)
+                copy<16>(to + e / COLUMNS * PITCH_X + e % COLUMNS, from + e / COLUMNS * y_ld + e % COLUMNS, 16);
+            return;
+        }
+        const int c = threadIdx.x % COLUMNS;
+#pragma unroll 1
+        for (int l = threadIdx.x / COLUMNS; l < filled; l += THREADS / COLUMNS) {
+            const bool is = c < columns && l < depth;
+            copy<sizeof(T)>(to + (KMAJOR ? c * PITCH + l : l * PITCH_X + c), is ? from + c + l * y_ld : from, is ? int(sizeof(T)) : 0);
+        }
+    }
+
+    /* Calls turns(y, its k, turns that a whole one follows, whole turns) for every chunk of the piece. */
+    template <bool KMAJOR, int TURN, typename F> __device__ __forceinline__ void chunks(F turns) const
+    {
+        static_assert(CHUNK % TURN == 0, "turns end within a chunk");
+        T *now = y, *next = y + BUFFER;
+        for (int64_t k = first; k < last; k += CHUNK) {
+            asm volatile("cp.async.wait_all;" ::: "memory");
+            __syncthreads();
+            if (k + CHUNK < last)
+                ask<KMAJOR, TURN>(next, k + CHUNK);
+            const int depth = int(min(last - k, int64_t(CHUNK))), whole = depth / TURN;
+            turns(now, depth, last - k >= CHUNK + TURN ? whole : whole - 1, whole);
+            T *const swap = now;
+            now = next, next = swap;
+        }
+        __syncthreads();
+    }
+
+    /* FAST: by vectors. Rows beyond the last repeat others. */
+    template <bool FAST, int U> __device__ __forceinline__ void rows()
+    {
+        constexpr int TURN = U * SLICES, FEW = 4;
+        static_assert(U % FEW == 0, "the last turn");
+        const int lane = threadIdx.x % LANES, slice = threadIdx.x / LANES;
+        const int64_t xx = min(block_x + lane * V, FAST ? size_x - V : size_x - 1);
+        const T *at = x + (FAST ? xx : 0) + (first + slice * U) * ld;
+        T sum[COLUMNS][V] = {};
+        vector in[U];
+        double pair[COLUMNS][2]; /* sums between turns, two neighbours swapped, so that ptxas puts a sum and what is added to it in unlike banks */
+        auto keep = [&] {
+            if constexpr (PAIRS)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                    for (int e = 0; e < V; e += 2)
+                        asm volatile("mov.b64 %0, {%1, %2};" : "=d"(pair[c][e / 2]) : "f"(sum[c][e + 1]), "f"(sum[c][e]));
+        };
+        auto take = [&] {
+            if constexpr (PAIRS)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                    for (int e = 0; e < V; e += 2)
+                        asm volatile("mov.b64 {%0, %1}, %2;" : "=f"(sum[c][e + 1]), "=f"(sum[c][e]) : "d"(pair[c][e / 2]));
+        };
+
+        auto load = [&](vector &to, int u) {
+            if constexpr (FAST)
+                to = load_vector(at + u * ld);
+            else
+#pragma unroll
+                for (int e = 0; e < V; e++)
+                    to.v[e] = (at + u * ld)[min(xx + e, size_x - 1)];
+        };
+        /* The products of U columns; then(u) after each. */
+        auto use = [&](const T *from, auto then) {
+            constexpr int TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
+#pragma unroll
+            for (int u0 = 0; u0 < U; u0 += TAKE) {
+                vector value[TAKE * COLUMNS / V];
+#pragma unroll
+                for (int i = 0; i < TAKE * COLUMNS / V; i++)
+                    value[i] = *reinterpret_cast<const vector *>(from + u0 * PITCH_X + i * V);
+#pragma unroll
+                for (int u = u0; u < u0 + TAKE; u++) {
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                        for (int e = 0; e < V; e++) {
+                            const int i = (u - u0) * COLUMNS + c;
+                            sum[c][e] += in[u].v[e] * value[i / V].v[i % V];
+                        }
+                    then(u);
+                }
+            }
+        };
+        keep();
+        ask<false, TURN>(y, first);
+        if (last - first >= TURN)
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                load(in[u], u);
+        chunks<false, TURN>([&](const T *chunk, int depth, int ring, int whole) {
+            const T *from = chunk + slice * U * PITCH_X;
+#pragma unroll 1
+            for (int turn = 0; turn < whole; turn++, from += TURN * PITCH_X) {
+                const bool more = turn < ring;
+                at += TURN * ld;
+                take();
+                use(from, [&](int u) {
+                    if (more)
+                        load(in[u], u);
+                });
+                keep();
+            }
+            take();
+            const int left = depth - whole * TURN - slice * U; /* k of the last, short turn */
+#pragma unroll 1
+            for (int u = 0; u < U && u < left; u += FEW) {
+                vector few[FEW];
+#pragma unroll
+                for (int f = 0; f < FEW; f++)
+                    if (u + f < left)
+                        load(few[f], u + f);
+                    else
+                        few[f] = {};
+#pragma unroll
+                for (int f = 0; f < FEW; f++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                        for (int e = 0; e < V; e++)
+                            sum[c][e] += few[f].v[e] * from[(u + f) * PITCH_X + c];
+            }
+            keep();
+        });
+        take();
+        const T one = p.ldc > 0 ? T(1) : T(0); /* ptxas does not know: else it would want the sums in quads, to store them */
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            vector out;
+#pragma unroll
+            for (int e = 0; e < V; e++)
+                out.v[e] = one * sum[c][e];
+            *reinterpret_cast<vector *>(&y[(slice * COLUMNS + c) * BLOCK_X + lane * V]) = out;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int e = threadIdx.x; e < COLUMNS * BLOCK_X; e += THREADS) {
+            T s = 0;
+#pragma unroll
+            for (int other = 0; other < SLICES; other++)
+                s += y[other * COLUMNS * BLOCK_X + e];
+            total[e] = s;
+        }
+    }
+
+    /* FAST: by vectors. Rows beyond the last repeat it. */
+    template <bool FAST, int U> __device__ __forceinline__ void dots()
+    {
+        constexpr int TURN = U * GROUP;
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const T *row[ROWS];
+        T sum[COLUMNS][ROWS] = {};
+        vector in[U][ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            row[r] = x + min(block_x + warp * ROWS + r, size_x - 1) * ld + first + lane * V;
+        const int rows_left = int(min(size_x - block_x - warp * ROWS, int64_t(ROWS)));
+
+        auto load = [&](vector(&to)[ROWS], int u) {
+            const T *from = row[0] + u * GROUP;
+            int exist = rows_left;
+            if constexpr (ROWS > 2)
+                asm volatile("" : "+r"(exist)); /* one pointer and no steps kept, not ROWS of them */
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                if constexpr (FAST) {
+                    to[r] = load_vector(from);
+                    from += r + 1 < exist ? ld : 0;
+                    asm("" : "+l"(from));
+                } else
+#pragma unroll
+                    for (int e = 0; e < V; e++)
+                        to[r].v[e] = row[r][u * GROUP + e];
+        };
+        auto use = [&](const vector(&of)[ROWS], const T *from) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                const vector value = *reinterpret_cast<const vector *>(from + c * PITCH);
+#pragma unroll
+                for (int e = 0; e < V; e++)
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        sum[c][r] += of[r].v[e] * value.v[e];
+            }
+        };
+        auto step = [&](int by) {
+#pragma unroll
+            for (int r = 0; r < (FAST ? 1 : ROWS); r++)
+                row[r] += by;
+        };
+        ask<true, TURN>(y, first);
+        if (last - first >= TURN)
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                load(in[u], u);
+        chunks<true, TURN>([&](const T *chunk, int depth, int ring, int whole) {
+            const T *from = chunk + lane * V;
+#pragma unroll 1
+            for (int turn = 0; turn < whole; turn++, from += TURN) {
+                const bool more = turn < ring;
+                step(TURN);
+#pragma unroll
+                for (int u = 0; u < U; u++) {
+                    use(in[u], from + u * GROUP);
+                    if (more)
+                        load(in[u], u);
+                }
+            }
+            int left = depth - whole * TURN - lane * V; /* k of the last, short turn, from row[] on */
+#pragma unroll 1
+            for (; left >= V; left -= GROUP, from += GROUP) {
+                vector few[ROWS];
+                load(few, 0);
+                use(few, from);
+                step(GROUP);
+            }
+#pragma unroll 1
+            for (int e = 0; e < left; e++) /* fewer than a vector */
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const T value = (FAST ? row[0] + max(min(r, rows_left - 1), 0) * ld : row[r])[e];
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        sum[c][r] += value * from[c * PITCH + e];
+                }
+        });
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                T s = sum[c][r];
+#pragma unroll
+                for (int other = 16; other > 0; other /= 2)
+                    s += __shfl_xor_sync(~0u, s, other);
+                if (lane == 0)
+                    total[c * BLOCK_K + warp * ROWS + r] = s;
+            }
+    }
+
+    /* Adds up the totals of the cluster's blocks, each block some of them. */
+    template <int BLOCK> __device__ __forceinline__ void finish() const
+    {
+        const T alpha = T(p.alpha), beta = T(p.beta);
+        if (p.splits > 1)
+            asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+        else
+            __syncthreads();
+        const int share = COLUMNS * BLOCK / p.splits;
+#pragma unroll 1
+        for (int e = rank * share + threadIdx.x; e < (rank + 1) * share; e += THREADS) {
+            const int c = e / BLOCK;
+            const int64_t xx = block_x + e % BLOCK;
+            T part[MOST_SPLITS], s = 0;
+#pragma unroll
+            for (int other = 0; other < MOST_SPLITS; other++)
+                part[other] = p.splits == 1 ? other == 0 ? total[e] : T(0) : other < p.splits ? remote(&total[e], other) : T(0);
+#pragma unroll
+            for (int other = 0; other < MOST_SPLITS; other++)
+                s += part[other];
+            if (xx < size_x && c < int(swapped ? p.m : p.n)) {
+                T *const to = static_cast<T *>(p.c) + (swapped ? c + xx * p.ldc : xx + c * p.ldc);
+                *to = beta == T(0) ? alpha * s : alpha * s + beta * *to;
+            }
+        }
+        if (p.splits > 1) /* others may still be reading this block's totals */
+            asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+    }
+
+    static __device__ __forceinline__ void run(const gg_args &p)
+    {
+        extern __shared__ __align__(16) char shared[];
+        unsigned block = blockIdx.x;
+        slim s(p, shared, block);
+        if (s.kmajor) {
+            if (s.vec)
+                s.template dots<true, UK>();
+            else
+                s.template dots<false, 1>();
+        } else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
+            s.template rows<true, UX>();
+        else
+            s.template rows<false, 4>();
+        asm("" : "+r"(block)); /* opaque: nothing that finish() wants is kept in registers until then */
+        const slim again(p, shared, block);
+        if (again.kmajor)
+            again.template finish<BLOCK_K>();
+        else
+            again.template finish<BLOCK_X>();
+    }
+};
+
+#define GG_SLIM_ROW(name, per_sm, ...)                                                                                                               \
+    static_assert(slim<__VA_ARGS__>::SHARED <= gg_shared_##name, "kernels.def");                                                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, per_sm) name(const __grid_constant__ gg_args p) { slim<__VA_ARGS__>::run(p); }
+GG_SLIM_ROW(slim_s1, 2, float, 1, 16, 32, 4, 2, 1024)
+GG_SLIM_ROW(slim_s1_16, 2, float, 1, 16, 16, 4, 2, 1024)
+GG_SLIM_ROW(slim_s1_8, 2, float, 1, 16, 8, 4, 2, 1024)
+GG_SLIM_ROW(slim_s4, 2, float, 4, 8, 32, 2, 4, 1024)
+GG_SLIM_ROW(slim_s16, 1, float, 16, 16, 32, 2, 8, 512)
+GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 32, 8, 2, 1024)
+GG_SLIM_ROW(slim_d1_16, 2, double, 1, 16, 16, 8, 2, 1024)
+GG_SLIM_ROW(slim_d1_8, 2, double, 1, 8, 32, 4, 2, 1024)
+GG_SLIM_ROW(slim_d4, 2, double, 4, 8, 32, 2, 2, 1024)
+#endif
