@@ -46,9 +46,31 @@ struct gg_choice {
     int splits; /* GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles
                  * stay whole
                  */
-    double seconds;      /* predicted time on the device, launch included */
-    int cluster, groups; /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
+    double seconds;       /* predicted time on the device, launch included */
+    int cluster, groups;  /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
+    int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this is about what is left */
 };
+
+/* What choice makes of p: part 0 without its strips, the last columns, the last rows of the others. False: there is no such part. */
+static inline bool gg_part(const struct gg_gemm *p, const struct gg_choice *choice, int part, struct gg_gemm *q)
+{
+    const int64_t size = (int64_t)gg_size(p->type), m = p->m - choice->strip_m, n = p->n - choice->strip_n;
+    *q = *p;
+    if (part != 1)
+        q->n = n;
+    if (part == 0) {
+        q->m = m;
+    } else if (part == 1) {
+        q->n = choice->strip_n;
+        q->b = (const char *)p->b + n * (p->b_kmajor ? p->ldb : 1) * size;
+        q->c = (char *)p->c + n * p->ldc * size;
+    } else {
+        q->m = choice->strip_m;
+        q->a = (const char *)p->a + m * (p->a_kmajor ? p->lda : 1) * size;
+        q->c = (char *)p->c + m * size;
+    }
+    return q->m > 0 && q->n > 0;
+}
 
 /* Scratch for packed operands a call may ask for, at most; a longer k is done in several passes. Shared tiles add less than 128 MiB. */
 enum { GG_PACK_MIB = 512 };

@@ -244,8 +244,8 @@ static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, c
            start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, choice->splits > 1 ? (unsigned)choice->splits : 0}, stream, args);
 }
 
-/* Any row but GG_TENSOR. */
-static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
+/* Any row but GG_TENSOR; strips are none of its business. */
+static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     const struct gg_kernel *row = choice->kernel;
     struct gg_args args = gg_launch_args(p, source->gate);
@@ -266,6 +266,20 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
     if (parts)
         args.workspace = scratch(dev, stream, source, parts);
     return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args);
+}
+
+/* Likewise, and then the strips. */
+static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
+{
+    struct gg_gemm q;
+    bool done = gg_part(p, choice, 0, &q) && launch_part(dev, choice, &q, stream, source);
+    for (int part = 1; done && part < 3; part++)
+        if (gg_part(p, choice, part, &q)) {
+            q.precision = GG_STRICT;
+            const struct gg_choice strip = gg_select(&q, &dev->arch, NULL);
+            done = strip.kernel && launch(dev, &strip, &q, stream, source);
+        }
+    return done;
 }
 
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,

@@ -291,6 +291,36 @@ static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm
     return 0.056 * k / (in_parts * in_parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
 }
 
+/* One to four rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an
+ * operand. Not looked for in short products, where the choice would take longer than it saves. */
+static struct gg_choice with_strips(const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    enum { MOST = 4 };
+    static const double SHORT = 50e-6;
+    const struct gg_kernel *row = whole->kernel;
+    struct gg_choice best = *whole;
+    if (!row || whole->seconds < SHORT || !(gg_is_tma(row) || row->role == GG_PERSISTENT))
+        return best;
+    const int64_t beyond_m = p->m > row->tile_m ? p->m % row->tile_m : 0, beyond_n = p->n > row->tile_n ? p->n % row->tile_n : 0;
+    for (int which = 1; which < 4; which++) {
+        const struct gg_choice cut = {.strip_m = which & 1 ? (int)beyond_m : 0, .strip_n = which & 2 ? (int)beyond_n : 0};
+        if (cut.strip_m > MOST || cut.strip_n > MOST || (which & 1 && cut.strip_m == 0) || (which & 2 && cut.strip_n == 0))
+            continue;
+        struct gg_gemm q;
+        struct gg_choice choice = {0};
+        double seconds = 0;
+        for (int part = 0; part < 3; part++)
+            if (gg_part(p, &cut, part, &q)) {
+                const struct gg_choice of_part = fastest(&q, arch, NULL, false);
+                seconds += of_part.seconds;
+                choice = part == 0 ? of_part : choice;
+            }
+        if (seconds < best.seconds)
+            best = choice, best.seconds = seconds, best.strip_m = cut.strip_m, best.strip_n = cut.strip_n;
+    }
+    return best;
+}
+
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
     for (int chains = 0; force && chains < 2; chains++) {
@@ -298,7 +328,7 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
         if (forced.kernel)
             return forced;
     }
-    const struct gg_choice ffma = fastest(p, arch, NULL, false), chain = fastest(p, arch, NULL, true);
+    const struct gg_choice whole = fastest(p, arch, NULL, false), ffma = with_strips(&whole, p, arch), chain = fastest(p, arch, NULL, true);
     if (!chain.kernel)
         return ffma;
     /* Whether the tensor cores serve must not depend on where the operands lie: staged ones are aligned, and C is to be the same. */

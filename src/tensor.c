@@ -60,14 +60,17 @@ static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
     return piece_bytes(rows, k, pieces) + (size_t)round_up(rows, 2 * TILE) * sizeof(float);
 }
 
-/* FFMA's part of p: what strict precision would choose, but for the skinny rows, which know no gates and compete with no chain. */
+/* FFMA's part of p: what strict precision would choose, but for the skinny rows, which know no gates and compete with no chain, and for strips, which
+ * they serve. */
 static struct gg_choice strict_choice(const struct gg_chain *chain, const struct gg_gemm *p, struct gg_gemm *strict)
 {
     *strict = *p;
     strict->precision = GG_STRICT;
-    const struct gg_choice choice = gg_select(strict, &chain->dev->arch, NULL);
-    const bool skinny = choice.kernel && (choice.kernel->role == GG_SKINNY || choice.kernel->role == GG_SLIM);
-    return skinny ? gg_select(strict, &chain->dev->arch, row_of(GG_PERSISTENT, 0)->name) : choice;
+    const struct gg_arch *arch = &chain->dev->arch;
+    const struct gg_choice choice = gg_select(strict, arch, NULL);
+    if (choice.kernel && (choice.kernel->role == GG_SKINNY || choice.kernel->role == GG_SLIM))
+        return gg_select(strict, arch, row_of(GG_PERSISTENT, 0)->name);
+    return choice.strip_m + choice.strip_n ? gg_select(strict, arch, choice.kernel->name) : choice;
 }
 
 /* No memory holds k (m + n) of 2^56: then SIZE_MAX. */

@@ -28,7 +28,7 @@ on_fake "a chain, panel by panel" GPUGEMM_KERNEL=tensor_fp16 GPUGEMM_PINNED_MEMO
 on_fake "a chain, GPU operands" GPUGEMM_KERNEL=tensor_fp16_pair "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
-on_fake values "$bin/t_values" --expect-gpu --residual 300
+on_fake "values and strips of C" "$bin/t_values" --expect-gpu --residual 385
 on_fake threads "$bin/t_threads" --expect-gpu
 on_fake fork "$bin/t_fork" --expect-gpu
 on_fake exit "$bin/t_exit"

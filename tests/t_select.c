@@ -11,13 +11,16 @@ static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, 
                                       {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 4.0e12},
                                       {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .bandwidth = 1.8e12}};
 
-static void check(const struct gg_choice *x, const struct gg_gemm *p, const struct gg_arch *gpu)
+static void check(const struct gg_choice *x, const struct gg_gemm *whole, const struct gg_arch *gpu)
 {
     const struct gg_kernel *row = x->kernel;
-    CHECK(row, "%lldx%lldx%lld on %d: no row", (long long)p->m, (long long)p->n, (long long)p->k, gpu->cc);
+    CHECK(row, "%lldx%lldx%lld on %d: no row", (long long)whole->m, (long long)whole->n, (long long)whole->k, gpu->cc);
     if (!row)
         return;
     const char *name = row->name;
+    struct gg_gemm inner, *p = &inner;
+    CHECK(gg_part(whole, x, 0, p) && x->strip_m >= 0 && x->strip_n >= 0, "%s: nothing but strips", name);
+    CHECK(x->strip_m <= 4 && x->strip_n <= 4, "%s: strips of %d and %d", name, x->strip_m, x->strip_n);
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p), room = (int64_t)gpu->sms * row->per_sm;
     CHECK(row->type == p->type && row->role < GG_SCALE, "%s multiplies something else", name);
     CHECK(row->smem <= gpu->smem_per_block, "%s: shared memory", name);
@@ -43,7 +46,7 @@ static void check(const struct gg_choice *x, const struct gg_gemm *p, const stru
 int main(void)
 {
     uint64_t seed = 20261121;
-    int clusters = 0, groups = 0, shared = 0;
+    int clusters = 0, groups = 0, shared = 0, strips = 0;
     for (int i = 0; i < 20000; i++) {
         const struct gg_arch *gpu = &gpus[rng_below(&seed, sizeof gpus / sizeof *gpus)];
         struct gg_gemm p = {.type = rng_below(&seed, 4) ? GG_D : GG_S, .alpha = 1, .a_kmajor = rng_below(&seed, 2), .b_kmajor = rng_below(&seed, 2)};
@@ -57,7 +60,8 @@ int main(void)
         p.a = (void *)(uintptr_t)(4096 + 8 * (grain == 1 && rng_below(&seed, 4) == 0)), p.b = p.c = (void *)8192;
         const struct gg_choice free_choice = gg_select(&p, gpu, NULL);
         check(&free_choice, &p, gpu);
-        clusters += free_choice.cluster > 1, groups += free_choice.groups > 1, shared += free_choice.splits > 1;
+        clusters += free_choice.cluster > 1, groups += free_choice.groups > 1, shared += free_choice.splits > 1,
+            strips += free_choice.strip_m + free_choice.strip_n > 0;
         const struct gg_kernel *row = &gg_kernels[rng_below(&seed, gg_kernel_count)];
         const struct gg_choice forced = gg_select(&p, gpu, row->name);
         check(&forced, &p, gpu);
@@ -66,7 +70,8 @@ int main(void)
                   gg_is_chain(free_choice.kernel),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
-    CHECK(clusters > 100 && groups > 10 && shared > 100, "hardly any k is cut: %d %d %d", clusters, groups, shared);
-    printf("20000 problems: %d in clusters, %d in several a tile, %d shared; %d failures\n", clusters, groups, shared, (int)test_failures);
+    CHECK(clusters > 100 && groups > 10 && shared > 100 && strips > 100, "hardly any is cut: %d %d %d %d", clusters, groups, shared, strips);
+    printf("20000 problems: %d in clusters, %d in several a tile, %d shared, %d with strips; %d failures\n", clusters, groups, shared, strips,
+           (int)test_failures);
     return test_failures > 0;
 }
