@@ -3,12 +3,15 @@
  * Y, the small operand, has up to COLUMNS columns. A block takes some rows of X and one of p.splits pieces of k; the blocks of one row block are a
  * cluster, and add up through each other's shared memory, in ascending k. One launch, no workspace.
  *
- *   X with x contiguous: a warp takes U columns of 32 vectors of 16 bytes at a time; the block's warps share out k.
+ *   X with x contiguous: LANES lanes take U columns of as many vectors of 16 bytes at a time; the block's other lanes other k.
  *   X with k contiguous: a warp takes ROWS rows, U vectors of 512 bytes of each at a time; its lanes share out k.
  *
  * The U (× ROWS) vectors of a thread are a ring: each is loaded again as soon as it is multiplied, so that up to 64 KB a block are on their way at
- * any time. Y comes to shared memory a CHUNK of k ahead, by cp.async. Where 16-byte loads are illegal, and for the last rows, X is loaded by
- * elements. */
+ * any time. Y comes to shared memory a CHUNK of k ahead, by cp.async, 16 bytes at a time where it lies so. Where 16-byte loads of X are illegal it
+ * is loaded by elements: slow, and select.c knows. No product is masked by a factor of 0: beyond k nothing is loaded, and 0 meets 0; a 0 for X beside
+ * a Y that is there would make NaN of Inf.
+ *
+ * Loops are short on purpose: with a cold L2 instructions come from memory, too. */
 #include "pipeline.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -420,13 +423,9 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 #define GG_SLIM_ROW(name, per_sm, ...)                                                                                                               \
     static_assert(slim<__VA_ARGS__>::SHARED <= gg_shared_##name, "kernels.def");                                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, per_sm) name(const __grid_constant__ gg_args p) { slim<__VA_ARGS__>::run(p); }
-GG_SLIM_ROW(slim_s1, 2, float, 1, 16, 32, 4, 2, 1024)
-GG_SLIM_ROW(slim_s1_16, 2, float, 1, 16, 16, 4, 2, 1024)
-GG_SLIM_ROW(slim_s1_8, 2, float, 1, 16, 8, 4, 2, 1024)
+GG_SLIM_ROW(slim_s1, 2, float, 1, 16, 8, 4, 2, 1024)
 GG_SLIM_ROW(slim_s4, 2, float, 4, 8, 32, 2, 4, 1024)
 GG_SLIM_ROW(slim_s16, 1, float, 16, 16, 32, 2, 8, 512)
-GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 32, 8, 2, 1024)
-GG_SLIM_ROW(slim_d1_16, 2, double, 1, 16, 16, 8, 2, 1024)
-GG_SLIM_ROW(slim_d1_8, 2, double, 1, 8, 32, 4, 2, 1024)
+GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 16, 8, 2, 1024)
 GG_SLIM_ROW(slim_d4, 2, double, 4, 8, 32, 2, 2, 1024)
 #endif

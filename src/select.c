@@ -55,7 +55,7 @@ static const double SKINNY[] = {0.68, 0.6};
 
 /* Of GG_SLIM rows, by whether k is contiguous in the large operand and in the small one: the share of `rate` that is left; and the seconds that a
  * thread takes for each load of elements, not of vectors, where the large operand is not aligned or its rows do not fill the last block. */
-static const double SLIM_RATE[2][2] = {{1, 0.81}, {0.8, 0.54}}, SLIM_SLOW[2] = {0.65e-6, 0.75e-6};
+static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}}, SLIM_SLOW[2] = {0.65e-6, 0.75e-6};
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
@@ -117,12 +117,14 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
            bytes / (SKINNY[b_large ? p->b_kmajor : p->a_kmajor] * arch->bandwidth);
 }
 
-/* Blocks that share k, for a GG_SLIM row: as many as fill the GPU, one an SM where x is contiguous, while each has some turns of k to do. */
+/* Blocks that share k, for a GG_SLIM row: as many as fill the GPU, where x is contiguous one an SM (of vectors two), while each has some turns of k
+ * to do. */
 static int slim_pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     enum { SHORTEST = 256 };
     const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor;
-    const int64_t blocks = gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(row, kmajor)), room = arch->sms * (kmajor ? row->per_sm : 1);
+    const int64_t blocks = gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(row, kmajor)),
+                  room = arch->sms * (kmajor || row->tile_n == 1 ? row->per_sm : 1);
     int pieces = 1;
     while (pieces < GG_LARGEST_CLUSTER && blocks * pieces * 2 <= room && p->k >= pieces * 2 * SHORTEST)
         pieces *= 2;
@@ -291,12 +293,12 @@ static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm
     return 0.056 * k / (in_parts * in_parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
 }
 
-/* One to four rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an
- * operand. Not looked for in short products, where the choice would take longer than it saves. */
+/* A few rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an operand.
+ * Not looked for in short products, where the choice would take longer than it saves; more than four only where much is to be had. */
 static struct gg_choice with_strips(const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    enum { MOST = 4 };
-    static const double SHORT = 50e-6;
+    static const double SHORT = 50e-6, LONG = 1e-3;
+    const int most = whole->seconds < LONG ? 4 : 16;
     const struct gg_kernel *row = whole->kernel;
     struct gg_choice best = *whole;
     if (!row || whole->seconds < SHORT || !(gg_is_tma(row) || row->role == GG_PERSISTENT))
@@ -304,7 +306,7 @@ static struct gg_choice with_strips(const struct gg_choice *whole, const struct 
     const int64_t beyond_m = p->m > row->tile_m ? p->m % row->tile_m : 0, beyond_n = p->n > row->tile_n ? p->n % row->tile_n : 0;
     for (int which = 1; which < 4; which++) {
         const struct gg_choice cut = {.strip_m = which & 1 ? (int)beyond_m : 0, .strip_n = which & 2 ? (int)beyond_n : 0};
-        if (cut.strip_m > MOST || cut.strip_n > MOST || (which & 1 && cut.strip_m == 0) || (which & 2 && cut.strip_n == 0))
+        if (cut.strip_m > most || cut.strip_n > most || (which & 1 && cut.strip_m == 0) || (which & 2 && cut.strip_n == 0))
             continue;
         struct gg_gemm q;
         struct gg_choice choice = {0};

@@ -20,7 +20,7 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
     const char *name = row->name;
     struct gg_gemm inner, *p = &inner;
     CHECK(gg_part(whole, x, 0, p) && x->strip_m >= 0 && x->strip_n >= 0, "%s: nothing but strips", name);
-    CHECK(x->strip_m <= 4 && x->strip_n <= 4, "%s: strips of %d and %d", name, x->strip_m, x->strip_n);
+    CHECK(x->strip_m <= 16 && x->strip_n <= 16, "%s: strips of %d and %d", name, x->strip_m, x->strip_n);
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p), room = (int64_t)gpu->sms * row->per_sm;
     CHECK(row->type == p->type && row->role < GG_SCALE, "%s multiplies something else", name);
     CHECK(row->smem <= gpu->smem_per_block, "%s: shared memory", name);
