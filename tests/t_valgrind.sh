@@ -17,12 +17,17 @@ programs() {
     checked "$1: random calls" "$bin/fuzz" --calls 250 --jobs 1
     checked "$1: processes" "$bin/t_process" --constructor "$bin/libconstructor.so" --only fork-first
     checked "$1: threads" "$bin/t_process" --constructor "$bin/libconstructor.so" --only openmp
+    checked "$1: NaN, Inf and zeros" "$bin/t_values" --residual 60
+    checked "$1: precision" "$bin/t_precision"
 }
 programs CPU
 if [ -n "$fake" ]; then
     mkdir "$work/driver" && cp "$fake" "$work/driver/libcuda.so.1"
     export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver
     programs "fake GPU"
-    checked "fake GPU: small tiles" "$bin/t_fork"
+    checked "fake GPU: forks" "$bin/t_fork"
+    checked "fake GPU: given back" "$bin/t_idle"
+    export FAKE_CUDA_ARCH=90 # all kernels
+    checked "fake GPU: GPU operands" "$bin/fuzz" --calls 150 --jobs 1 --device
 fi
 finish
