@@ -11,13 +11,13 @@ export FAIL_CUDA_DRIVER LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_P
 FAIL_CUDA_DRIVER=$(realpath "$driver")
 
 right() { # right WHAT MOST VARIABLE=VALUE… : t_exact, and at most MOST lines on stderr; its calls on the GPU are then in $gpu
-    timeout 60 env "${@:3}" "$bin/t_exact" --lib "$LIB" > "$work/out" 2> "$work/err" || fail "$1: $(tail -n 1 "$work/out") $(head -n 3 "$work/err")"
+    timeout "${LIMIT:-60}" env "${@:3}" "$bin/t_exact" --lib "$LIB" > "$work/out" 2> "$work/err" || fail "$1: $(tail -n 1 "$work/out") $(head -n 3 "$work/err")"
     [ "$(wc -l < "$work/err")" -le "$2" ] || fail "$1: $(head -n 3 "$work/err")"
     gpu=$(sed -n 's/.*calls, \([0-9]*\) on the GPU.*/\1/p' "$work/out")
     echo "$1: $(tail -n 1 "$work/out") $(head -n 1 "$work/err")"
 }
 says() { # says WHAT TEXT VARIABLE=VALUE… : in `gpugemm info`, about the GPU
-    timeout 60 env "${@:3}" "$command" info > "$work/info" 2>&1
+    timeout "${LIMIT:-60}" env "${@:3}" "$command" info > "$work/info" 2>&1
     grep -q "^GPU  .*$2" "$work/info" || fail "$1: info says $(grep '^GPU  ' "$work/info")"
 }
 
