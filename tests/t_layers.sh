@@ -65,10 +65,10 @@ rows() { printf '%s\n#include "%s"\n' "$1" "$2" | "$cc" -E -P -x c -I. - | grep 
 rows '#define GG_KERNEL(name, file, ...) file' cuda/kernels.def | diff - <(basename -s .cu cuda/*.cu | sort) ||
     fail "kernels.def (<) names other files than cuda/*.cu (>)"
 
-# README: | `GPUGEMM_X` | … for each row of config.def, and no other.
+# README: | `GPUGEMM_X` | default | meaning | for each row of config.def, word for word, and no other.
 if grep -q '^| *`GPUGEMM_' README.md; then
-    rows '#define GG_OPTION(field, name, ...) name' src/config.def |
-        diff - <(grep -oE '^\| *`GPUGEMM_[A-Z_]+' README.md | grep -o 'GPUGEMM_[A-Z_]*' | sort -u) ||
+    rows '#define GG_OPTION(field, name, kind, value, text, meaning) name | text | meaning' src/config.def | tr -d '"' | tr -s ' ' |
+        diff - <(grep '^| *`GPUGEMM_' README.md | sed 's/^| *`//; s/`//; s/ *|$//' | tr -s ' ' | sort -u) ||
         fail "README's table of the environment (>) is not config.def (<)"
 fi
 echo "$failures failures"
