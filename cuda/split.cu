@@ -2,7 +2,8 @@
  *
  * One pass over op(A) (m×k) and op(B) (n×k), whatever their layout, pitch and alignment; "row" is a row of either. A block takes 128 rows
  * and p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by
- * side, so that loads and stores are whole sectors in both layouts. What it writes is the very image of shared memory that tensor_gemm.cuh wants:
+ * side, so that loads and stores are whole sectors in both layouts. Rows of contiguous k that are not aligned are loaded by the whole warp, one
+ * after the other, and dealt out through shared memory. What it writes is the very image of shared memory that tensor_gemm.cuh wants:
  * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond the matrix.
  *
  * FP16 (gg_split_fp16; gg_split_tf32 writes hi only). A row is scaled by a power of two such that the largest of its first 32 elements lies
@@ -14,9 +15,9 @@
  * BF16 (gg_split_bf16). x = a0 + a1 + a2 exactly. Certified when every element is 0 or within 2^-58..2^49, and at least 40 of 64 are not 0.
  * gg_certify looks for both and writes nothing. docs/precision.md says what follows from the certificates.
  *
- * A verdict ends the pass early, within a chunk of where it is found: wide data cost a tier no more than its first blocks. The FP16 pass rules out BF16,
- * too, where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes.
- * Registers <= 80, no shared memory, 3 blocks an SM. */
+ * A verdict ends the pass early, within a chunk of where it is found: wide data cost a tier no more than its first blocks. The FP16 pass rules out
+ * BF16, too, where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes. Registers <= 80, 34
+ * KB of shared memory, 3 blocks an SM. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -24,6 +25,9 @@
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40, PIECE_BYTES = ROWS * GG_TENSOR_STEP * 2;
+
+/* A warp's rows of a chunk, where they are dealt out: 8 rows begin at 8 times 4 different banks. */
+constexpr int OF_WARP = 16, PITCH = CHUNK + 4, DEALT = THREADS / 32 * OF_WARP * PITCH;
 
 /* A block's share of the work, and a thread's: two rows, 8 apart, of each chunk 8 elements in both halves. */
 struct share {
@@ -33,8 +37,11 @@ struct share {
     int64_t k_step;
     int k, chunk, end; /* of 64 k */
     bool inside[2], contiguous;
+    float *dealt;      /* the warp's, or NULL: its elements need not be dealt out */
+    const float *line; /* then this thread's element of the warp's first row */
+    int64_t ld, lines;
 
-    __device__ share(const gg_args &p, int pieces) : k(int(p.k))
+    __device__ share(const gg_args &p, int pieces, float *memory) : k(int(p.k))
     {
         const int chunks = (k + CHUNK - 1) / CHUNK, groups = (chunks + p.splits - 1) / p.splits;
         const int of_a = int(gg_ceil_div(p.m, ROWS)) * groups;
@@ -43,9 +50,13 @@ struct share {
         chunk = index % groups * p.splits;
         end = min(chunks, chunk + p.splits);
         const int lane_k = threadIdx.x % 32 / 8, in_block = threadIdx.x / 32 * 16 + threadIdx.x % 8;
-        const int64_t ld = is_a ? p.lda : p.ldb;
+        ld = is_a ? p.lda : p.ldb;
         k_step = kmajor ? 1 : ld;
         contiguous = kmajor && (is_a ? p.a_vec : p.b_vec);
+        const int64_t first = int64_t(block) * ROWS + threadIdx.x / 32 * OF_WARP;
+        dealt = kmajor && !contiguous ? memory + threadIdx.x / 32 * (OF_WARP * PITCH) : nullptr;
+        line = static_cast<const float *>(is_a ? p.a : p.b) + first * ld + threadIdx.x % 32;
+        lines = (is_a ? p.m : p.n) - first;
         for (int h = 0; h < 2; h++) {
             const int64_t row = int64_t(block) * ROWS + in_block + 8 * h;
             inside[h] = row < (is_a ? p.m : p.n);
@@ -75,11 +86,45 @@ struct share {
 
     __device__ void load(float (&v)[2][2][8]) const
     {
+        if (dealt) {
+            float *const all = &v[0][0][0];
+            const float *from = line + chunk * CHUNK;
+            const int left = k - chunk * CHUNK - threadIdx.x % 32;
+#pragma unroll
+            for (int row = 0; row < OF_WARP; row++, from += ld)
+#pragma unroll
+                for (int g = 0; g < 2; g++)
+                    all[row * 2 + g] = row < lines && g * 32 < left ? from[g * 32] : 0;
+            return;
+        }
 #pragma unroll
         for (int h = 0; h < 2; h++)
 #pragma unroll
             for (int g = 0; g < 2; g++)
                 load(v[h][g], h, chunk * CHUNK + g * (CHUNK / 2));
+    }
+
+    /* To be called between load and the use of v. */
+    __device__ void deal(float (&v)[2][2][8]) const
+    {
+        if (!dealt)
+            return;
+        const int lane = threadIdx.x % 32;
+        const float *const all = &v[0][0][0];
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 2 * OF_WARP; i++)
+            dealt[i / 2 * PITCH + i % 2 * 32 + lane] = all[i];
+        __syncwarp();
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int g = 0; g < 2; g++)
+#pragma unroll
+                for (int i = 0; i < 8; i += 4) {
+                    const float4 x = *reinterpret_cast<const float4 *>(dealt + (lane % 8 + 8 * h) * PITCH + g * 32 + lane / 8 * 8 + i);
+                    v[h][g][i] = x.x, v[h][g][i + 1] = x.y, v[h][g][i + 2] = x.z, v[h][g][i + 3] = x.w;
+                }
     }
 
     /* Is the row's chunk, of whose elements this thread saw `count` that count, too thin? */
@@ -103,8 +148,8 @@ template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
 template <int PIECES_> struct fp16_tier {
     static constexpr int PIECES = PIECES_;
     static constexpr unsigned NOT = GG_NOT_FP16;
-    float scale[2]; /* of this thread's two rows */
-    bool zero[2];   /* their first elements are 0; then all must be */
+    float scale[2];                     /* of this thread's two rows */
+    bool zero[2];                       /* their first elements are 0; then all must be */
     bool bad = false, bad_next = false; /* for this tier; for BF16 */
 
     __device__ void look(const share &s, bool write)
@@ -194,18 +239,20 @@ __device__ inline unsigned verdict_of(const gg_args &p) { return *static_cast<vo
 template <typename TIER> __device__ void split(const gg_args &p)
 {
     __shared__ unsigned said;
+    __shared__ __align__(16) float dealt[DEALT];
     if (threadIdx.x == 0)
         said = 0;
     __syncthreads();
     if (gg_gated(p))
         return;
-    share s(p, TIER::PIECES);
+    share s(p, TIER::PIECES, dealt);
     float v[2][2][8];
     s.load(v);
     TIER tier;
     tier.look(s, s.chunk == 0);
     for (;;) {
         uint4 pieces[2][2][TIER::PIECES];
+        s.deal(v);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int count = tier.split(v[h][0], h, pieces[h][0]) + tier.split(v[h][1], h, pieces[h][1]);
@@ -238,7 +285,8 @@ __device__ inline void certify(const gg_args &p)
 {
     if (gg_gated(p) || verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
         return;
-    share s(p, 0);
+    __shared__ __align__(16) float dealt[DEALT];
+    share s(p, 0, dealt);
     fp16_tier<1> half;
     bf16_tier brain;
     bool thin[2] = {};
@@ -246,6 +294,7 @@ __device__ inline void certify(const gg_args &p)
     for (; s.chunk < s.end; s.chunk++) {
         float v[2][2][8];
         s.load(v);
+        s.deal(v);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             uint4 unused[3], unused_too[1];
