@@ -179,39 +179,43 @@ static void halfway(bool hopper)
     }
 }
 
-/* A little of C lies beyond whole tiles; then the operands begin so much later, and all of C lies within. */
-static void strips(int whole, int beyond, bool wide)
+/* `rows` and `columns` of C lie beyond whole tiles; then the operands begin so much later, and all of C lies within. The first C is not aligned. */
+static void edges(int whole, int rows, int columns, bool wide, enum gpugemm_precision precision)
 {
     struct gpugemm_decision decision[2];
-    const float alpha = 1, beta = 0;
-    uint64_t state = (uint64_t)(whole + beyond);
+    const float alpha = 2, beta = -1;
+    uint64_t state = (uint64_t)(whole + rows * 9 + columns);
     for (int i = 0; i < N * N; i++)
         a[i] = element(&state, wide ? 4 : 0, 0, i), b[i] = (float)normal(&state);
     cuMemcpyHtoD_v2(on_gpu[0], a, sizeof(float) * N * N);
     cuMemcpyHtoD_v2(on_gpu[1], b, sizeof(float) * N * N);
-    set_precision(GPUGEMM_PRECISION_FP32);
-    const int k = N, ld = N;
+    set_precision(precision);
+    const int k = N, ld = N, ldc[] = {N - 1, N};
     for (int later = 0; later < 2; later++) {
-        const int n = later ? whole : whole + beyond, skip = later ? beyond : 0;
-        const float *pa = (float *)on_gpu[0] + skip, *pb = (float *)on_gpu[1] + (size_t)skip * N;
+        const int skip = later ? rows : 0, skip_columns = later ? columns : 0, m = whole + rows - skip, n = whole + columns - skip_columns;
+        const float *pa = (float *)on_gpu[0] + skip, *pb = (float *)on_gpu[1] + (size_t)skip_columns * N;
         memset(c[later], 0xff, sizeof(float) * N * N);
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < m; i++)
+                c[later][i + j * ldc[later]] = (float)((i + skip) * 7 % 31 + (j + skip_columns) * 5 % 37);
         cuMemcpyHtoD_v2(on_gpu[2], c[later], sizeof(float) * N * N);
-        sgemm("N", "N", &n, &n, &k, &alpha, pa, &ld, pb, &ld, &beta, (float *)on_gpu[2], &ld, 1, 1);
+        sgemm("N", "N", &m, &n, &k, &alpha, pa, &ld, pb, &ld, &beta, (float *)on_gpu[2], &ldc[later], 1, 1);
         last_decision(&decision[later], sizeof *decision);
         cuMemcpyDtoH_v2(c[later], on_gpu[2], sizeof(float) * N * N);
     }
     int differ = 0, beside = 0;
     for (int j = 0; j < N; j++)
-        for (int i = 0; i < N; i++) {
+        for (int i = 0; i < ldc[0]; i++) {
             if (i < whole && j < whole)
-                differ += memcmp(&c[0][i + beyond + (j + beyond) * N], &c[1][i + j * N], sizeof(float)) != 0;
+                differ += memcmp(&c[0][i + rows + (j + columns) * ldc[0]], &c[1][i + j * N], sizeof(float)) != 0;
             uint32_t bits;
-            memcpy(&bits, &c[0][i + j * N], sizeof bits);
-            beside += (i >= whole + beyond || j >= whole + beyond) && bits != ~0u;
+            memcpy(&bits, &c[0][i + j * ldc[0]], sizeof bits);
+            beside += (i >= whole + rows || j >= whole + columns) && bits != ~0u;
         }
-    CHECK(!beside, "%d + %d: %d elements written beside C", whole, beyond, beside);
+    CHECK(!beside, "%d + %d by %d + %d: %d elements written beside C", whole, rows, whole, columns, beside);
     if (strncmp(decision[0].kernel, "tensor", 6) == 0 && strcmp(decision[0].kernel, decision[1].kernel) == 0)
-        CHECK(!differ, "%d + %d, served by %s: %d elements have other bits at another place", whole, beyond, decision[0].kernel, differ);
+        CHECK(!differ, "%d + %d by %d + %d, served by %s: %d elements have other bits at another place", whole, rows, whole, columns,
+              decision[0].kernel, differ);
 }
 
 int main(int argc, char **argv)
@@ -240,8 +244,13 @@ int main(int argc, char **argv)
             values(kind, compute_capability == 90);
         halfway(compute_capability == 90);
         for (int whole = 1024; whole <= 1280; whole += 256)
-            for (int beyond = 1; beyond <= 9; beyond += beyond == 1 ? 6 : 1)
-                strips(whole, beyond, whole == 1280 && beyond == 8);
+            for (int beyond = 1; beyond <= 9; beyond += beyond == 1 ? 6 : 1) {
+                const bool wide = whole == 1280 && beyond >= 8; /* for BF16 */
+                edges(whole, beyond, beyond, wide, GPUGEMM_PRECISION_FP32);
+                edges(whole, beyond, 0, wide, GPUGEMM_PRECISION_FP32);
+                edges(whole, 0, beyond, wide, GPUGEMM_PRECISION_FP32);
+                edges(whole, beyond, beyond, wide, GPUGEMM_PRECISION_TF32);
+            }
     }
     printf("%d failures\n", test_failures);
     return test_failures != 0;
