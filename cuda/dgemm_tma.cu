@@ -228,11 +228,11 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         asm volatile("st.shared.s32 [%0], %1;" ::"r"(order + 4 * word), "r"(value) : "memory");
     }
 
-    /* Where a lane's sums lie in a 16×16 of a warp's: rows `row` and `row + row_step`, columns `column` and `odd_column` of the even
+    /* Where a lane's sums lie in a 16×16 of a warp's: rows `row` and `row + 1`, columns `column` and `odd_column` of the even
      * fragment of a pair, column_step further of the odd one. They follow from the layouts, by which lanes read operands; the rest of the epilogue is
      * the same for all. */
     struct map {
-        int row, row_step, column, odd_column, column_step;
+        int row, column, odd_column, column_step;
     };
 
     /* Some bits of all of a fragment: they are there when all of it is. */
@@ -295,13 +295,30 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         }
     }
 
-    template <bool A_K, bool B_K> static __device__ map map_of()
+    /* Where the products left the lane's sums. Layouts that leave it rows r and r + STEP have another lane with r + 1 and r + 1 + STEP: they change, so
+     * that each has two neighbours and stores 16 bytes. */
+    template <bool A_K, bool B_K> __device__ map settle()
     {
         using lines_a = lines<A_K, !A_K && B_K>;
         using lines_b = lines<B_K, !A_K && B_K>;
-        const int t = thread_index() % 32;
-        return {lines_a::row(t / 4, 0), lines_a::row(0, 1) - lines_a::row(0, 0), lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0),
-                lines_b::row(0, 1) - lines_b::row(0, 0)};
+        constexpr int OTHER = A_K ? 16 : 4;
+        const int t = thread_index() % 32, step = lines_a::row(0, 1) - lines_a::row(0, 0);
+        int row = lines_a::row(t / 4, 0);
+        if (step != 1) {
+            const bool upper = t & OTHER;
+            row += upper ? step - 1 : 0;
+#pragma unroll
+            for (int i = 0; i < FM; i++)
+#pragma unroll
+                for (int j = 0; j < FN; j++)
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const double got = __shfl_xor_sync(~0u, upper ? sum[i][j][e] : sum[i][j][e + 2], OTHER);
+                        sum[i][j][e] = upper ? got : sum[i][j][e];
+                        sum[i][j][e + 2] = upper ? sum[i][j][e + 2] : got;
+                    }
+        }
+        return {row, lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0), lines_b::row(0, 1) - lines_b::row(0, 0)};
     }
 
     __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
@@ -320,13 +337,13 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             clear();
             if (p.a_kmajor) {
                 if (p.b_kmajor)
-                    multiply<true, true>(ring, shared, count), where = map_of<true, true>();
+                    multiply<true, true>(ring, shared, count), where = settle<true, true>();
                 else
-                    multiply<true, false>(ring, shared, count), where = map_of<true, false>();
+                    multiply<true, false>(ring, shared, count), where = settle<true, false>();
             } else if (p.b_kmajor)
-                multiply<false, true>(ring, shared, count), where = map_of<false, true>();
+                multiply<false, true>(ring, shared, count), where = settle<false, true>();
             else
-                multiply<false, false>(ring, shared, count), where = map_of<false, false>();
+                multiply<false, false>(ring, shared, count), where = settle<false, false>();
             if (SLICES > 1 || p.splits > 1)
                 return finish_share(p, where, shared, slice);
             finish(p, shared + ORDERS + order, where);
@@ -357,7 +374,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             c = static_cast<double *>(p.c) + m + n * ldc;
             left_m = int(p.m) - m, left_n = int(p.n) - n;
             alpha = p.alpha, beta = p.beta;
-            pairs = p.c_vec && at.row_step == 1;
+            pairs = p.c_vec;
             where = at;
         }
 
@@ -378,8 +395,8 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 return;
             }
             *to = beta == 0 ? x : x + beta * *to;
-            to += where.row_step;
-            if (row + where.row_step < left_m)
+            to++;
+            if (row + 1 < left_m)
                 *to = beta == 0 ? y : y + beta * *to;
         }
     };
