@@ -137,8 +137,8 @@ static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
 
 /* How the inside of a block is cut. */
 struct mixture {
-    enum { BOTH, A_FIRST, B_FIRST } order; /* of panels; one first: see list_one_first, for which the others mean nothing */
-    int slabs_of_8; /* eighths of k that go in slabs */
+    enum { BOTH, A_FIRST, B_FIRST } order; /* of panels; one first: see list_one_first */
+    int slabs_of_8; /* eighths of k that go in slabs; BOTH only */
     int panels;     /* that the rest is cut in, about */
 };
 
@@ -153,12 +153,14 @@ static struct gg_range piece(const struct cuts *cuts, int i)
 }
 
 /* Panels in whole kernel tiles and not below `least`; the last one in halves, because what it completes is still to be computed and brought down
- * when the upload has ended. */
-static struct cuts panels_of(struct gg_range r, int panels, int64_t least)
+ * when the upload has ended. `early`: the first one is half as wide, to have C on its way sooner. */
+static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool early)
 {
     const int64_t tile = 128;
     int64_t width = gg_max(least, round_up(ceil_div(r.end - r.begin, panels), tile));
     struct cuts cuts = {.count = 0, .at = {r.begin}};
+    if (early && width > least && r.begin + width < r.end)
+        cuts.at[++cuts.count] = r.begin + gg_max(least, round_up(width / 2, tile));
     while (cuts.at[cuts.count] < r.end) {
         cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + width, r.end);
         cuts.count++;
@@ -261,7 +263,7 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
         }
     }
     const int64_t least = 256; /* strips of less leave most of a GPU idle */
-    struct cuts m = panels_of(b->m, mix.panels, least), n = panels_of(b->n, mix.panels, least);
+    struct cuts m = panels_of(b->m, mix.panels, least, false), n = panels_of(b->n, mix.panels, least, false);
     for (int t = 0; t < m.count || t < n.count; t++) {
         struct gg_range rows = {0, 0}, cols = rows;
         if (t < m.count) {
@@ -334,11 +336,11 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
 }
 
 /* One operand first, all of it; then the other by panels, each with the columns (rows) of C that it completes. The loads of the first grow, so that
- * the link is soon at work. (H200: sgemm 4096 3.41 ms, 4.51 in slabs and panels of both; 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52, 2048 2.06 and
- * 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27, 2048 1.52 and 1.78.) */
-static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool columns)
+ * the link is soon at work. (H200, planned so or in slabs and panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52,
+ * 2048 2.06 and 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27. A first panel half as wide: dgemm 4096 6.26 and 6.84.) */
+static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool columns, int panels, bool chain)
 {
-    const int64_t tile = 128, most = 8, full = 512; /* columns that have the GPU filled */
+    const int64_t least = chain ? 256 : 128; /* a chain's launches wait for each other */
     struct block all = {.m = {0, p->m},
                         .n = {0, p->n},
                         .k = {0, p->k},
@@ -359,8 +361,7 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
         const struct gg_range part = {at, end}, k = along_k ? part : all.k, x = along_k ? across : part;
         add_load(plan, p, &all, one, columns ? x : k, columns ? k : x);
     }
-    const struct gg_range cut_up = columns ? all.n : all.m;
-    const struct cuts cuts = panels_of(cut_up, (int)gg_max(1, gg_min(most, cut_up.end / full)), tile);
+    const struct cuts cuts = panels_of(columns ? all.n : all.m, panels, least, true);
     for (int t = 0; t < cuts.count; t++) {
         const struct gg_range part = piece(&cuts, t);
         add_load(plan, p, &all, other, columns ? all.k : part, columns ? part : all.k);
@@ -383,7 +384,8 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
 
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
-    const double size = (double)gg_size(p->type), launch = plan->chain ? 12e-6 : 3e-6, tile = 128;
+    const double size = (double)gg_size(p->type), launch = plan->chain ? 20e-6 : 3e-6, tile = 128;
+    const double at_once = plan->chain ? speed->chain_tiles : speed->sms / 2.0; /* two strips run side by side, a chain's blocks one after the other */
     double up = 0, gpu = 0, down = 0;
     int load = 0;
     for (int i = 0; i < plan->step_count; i++) {
@@ -393,11 +395,11 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
             const struct gg_load *l = &plan->loads[load];
             up += link_bytes(p, speed, l->operand, l->rows, l->cols) / speed->up;
         }
-        double flops = 2 * m * n * k / speed->flops, wave = 2 * tile * tile * k * speed->sms / speed->flops;
-        double busy = flops > wave / 2 ? flops : wave / 2; /* two strips run side by side */
+        double flops = 2 * m * n * k / speed->flops, wave = 2 * tile * tile * k * at_once / speed->flops;
+        double busy = flops > wave ? flops : wave;
         double again = s->first && p->beta == 0 ? 0 : 2 * ACCUMULATE * size * m * n / speed->memory;
         double memory = size * (m * k + k * n + m * n) / speed->memory;
-        gpu = (gpu > up ? gpu : up) + (busy > memory ? busy : memory) + again + wave / 10 + launch;
+        gpu = (gpu > up ? gpu : up) + (busy > memory ? busy : memory) + again + wave / 5 + launch;
         if (s->last)
             down = (down > gpu ? down : gpu) + link_bytes(p, speed, GG_C, s->rows, s->cols) / speed->down;
     }
@@ -424,7 +426,7 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     if (mix.order == BOTH)
         list(plan, p, s, mix);
     else
-        list_one_first(plan, p, mix.order == A_FIRST);
+        list_one_first(plan, p, mix.order == A_FIRST, mix.panels, chain);
     plan->chain = chain;
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
@@ -434,7 +436,8 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     static const struct mixture mixtures[] = {{BOTH, 0, 4},  {BOTH, 0, 8}, {BOTH, 0, 16},   {BOTH, 1, 4},   {BOTH, 2, 4},
                                               {BOTH, 4, 4},  {BOTH, 1, 8}, {BOTH, 1, 16},   {BOTH, 2, 8},   {BOTH, 2, 16},
                                               {BOTH, 3, 16}, {BOTH, 4, 8}, {BOTH, 4, 16},   {BOTH, 5, 16},  {BOTH, 6, 8},
-                                              {BOTH, 6, 16}, {BOTH, 7, 8}, {A_FIRST, 0, 0}, {B_FIRST, 0, 0}};
+                                              {BOTH, 6, 16}, {BOTH, 7, 8}, {A_FIRST, 0, 8}, {A_FIRST, 0, 4},
+                                              {A_FIRST, 0, 16}, {B_FIRST, 0, 8}, {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
     const int64_t many = 1000, each = 2 * GG_PANELS; /* so many blocks take longer to list than a better shape saves */
     struct shapes few;
     int64_t blocks = 0;
@@ -454,9 +457,11 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         gg_plan_free(plan);
         return false;
     }
-    const int all = (int)(sizeof mixtures / sizeof *mixtures), one_first = all - 2;
+    const int all = (int)(sizeof mixtures / sizeof *mixtures), one_first = all - 6;
     const bool one = blocks == 1, bound = one && is_link_bound(p, speed), chain = one && speed->chain > 0;
-    const int from = bound ? one_first : 0, to = bound ? all : one ? one_first : 1; /* of several blocks each has few steps */
+    const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
+    const int eight_panels = 1, from = bound ? (square ? one_first : eight_panels) : 0;
+    const int to = bound ? (square ? all : from + 1) : one ? one_first : 1; /* of several blocks each has few steps */
     const struct shape *shape = NULL;
     int best = from;
     double seconds = 0;

@@ -23,13 +23,14 @@
 
 #include "gemm.h"
 
-enum { GG_PANELS = 18, GG_SLABS = 16 }; /* a block is cut in, at most */
+enum { GG_PANELS = 20, GG_SLABS = 16 }; /* a block is cut in, at most */
 
 /* What the machine does, for the choice among plans: bytes/s up and down the link and of the GPU's memory, flop/s, multiprocessors. */
 struct gg_speed {
     double up, down, memory, flops;
     double chain;     /* seconds of a chain (tensor.h) that would compute all of it; 0: there is none */
     int sms;
+    int chain_tiles;  /* of 128 x 128, that a chain computes at one time */
     int64_t pitch[3]; /* bytes between lines of an operand that the copy engine fetches (stores) line by line where it lies; 0: it is packed on the way */
 };
 

@@ -128,7 +128,7 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
         if (least_blocks) printf("no plan: %ld %ld %ld in %ld\n", (long)m, (long)n, (long)k, (long)budget);
         CHECK(least_blocks == 0);
     } else {
-        CHECK(plan.chain == (chain > 0 && plan.blocks == 1 && m > 1)); /* one element: a kernel is there sooner */
+        CHECK(plan.chain == (chain > 0 && plan.blocks == 1));
         for (int i = 0; plan.chain && i < plan.step_count; i++)
             CHECK(plan.steps[i].first && plan.steps[i].last &&
                   (plan.steps[i].rows.end - plan.steps[i].rows.begin == m || plan.steps[i].cols.end - plan.steps[i].cols.begin == n));
