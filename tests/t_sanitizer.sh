@@ -24,7 +24,7 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: the types' calls with a kernel forc
     [ $status = 77 ] && skip "$(grep skipped "$work/out")"
     grep -q "unsupported\|Device not supported" "$work/out" && skip "compute-sanitizer does not support this GPU here"
     case $tool$kernel$(grep -o "Internal Sanitizer Error" "$work/out")$status in
-    racecheck*_tma_*Error* | racecheck*_tma_*124)
+    racecheck*_tma_*Error* | racecheck*_tma_*124 | racecheckInternal*)
         echo "$what: not judged, the tool failed or was too slow: $(grep -m 2 'Internal Sanitizer Error\|^gpugemm:\|^seed' "$work/out")"
         return
         ;;
