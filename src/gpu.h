@@ -74,7 +74,8 @@ struct gg_device *gg_gpu_device_of(const struct gg_location *where);
 /* ---- work. All of it wants the device's context current: between enter and leave, on any thread. ------------------------------------ */
 
 bool gg_gpu_enter(struct gg_device *dev);
-bool gg_gpu_is_gone(struct gg_device *dev); /* its context was reset or destroyed by the program, with all that was made in it */
+bool gg_gpu_is_gone(struct gg_device *dev);  /* its context was reset or destroyed by the program, with all that was made in it */
+bool gg_gpu_is_there(struct gg_device *dev); /* it was not. Neither: the driver does not tell */
 void gg_gpu_leave(void);
 
 #define GG_LEGACY_STREAM ((gg_stream)1) /* CU_STREAM_LEGACY of the current context */

@@ -50,9 +50,9 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     return NULL;
 }
 
-/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. `there`, just entered, is not. Under
- * g.lock. */
-static void forget_gone(const struct gg_device *there)
+/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. `there`, just entered, is not. False: the
+ * slots cannot be used, as their context is not certainly there: the driver does not tell, or a call is at work in what has gone. Under g.lock. */
+static bool forget_gone(const struct gg_device *there)
 {
     for (int i = g.lane_count - 1; i >= 0; i--) {
         struct gg_lane *lane = g.lanes[i];
@@ -64,18 +64,21 @@ static void forget_gone(const struct gg_device *there)
         free(lane);
         g.lanes[i] = g.lanes[--g.lane_count];
     }
-    if (g.slots_of && g.slots_of != there && g.lanes_taken == 0 && gg_gpu_is_gone(g.slots_of)) {
-        g.slots_of = NULL;
-        g.sought = false;
-    }
+    if (!g.slots_of || g.slots_of == there || gg_gpu_is_there(g.slots_of))
+        return true;
+    if (g.lanes_taken || !gg_gpu_is_gone(g.slots_of))
+        return false;
+    g.slots_of = NULL;
+    g.sought = false;
+    return true;
 }
 
 struct gg_lane *gg_lane_take(struct gg_device *dev)
 {
     pthread_mutex_lock(&g.lock);
-    forget_gone(dev);
+    const bool usable = forget_gone(dev);
     struct gg_lane *lane = NULL;
-    for (;;) {
+    while (usable) {
         bool any = false;
         for (int i = 0; i < g.lane_count && !lane; i++) {
             any |= g.lanes[i]->dev == dev;

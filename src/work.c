@@ -25,6 +25,7 @@ static int is_there(struct gg_device *dev)
     return -1;
 }
 
+bool gg_gpu_is_there(struct gg_device *dev) { return is_there(dev) == 1; }
 bool gg_gpu_is_gone(struct gg_device *dev) { return is_there(dev) == 0; }
 
 bool gg_gpu_enter(struct gg_device *dev)
