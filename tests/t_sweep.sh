@@ -12,5 +12,6 @@ mkdir "$work/driver" && cp "$bin/libfail_cuda.so" "$work/driver/libcuda.so.1"
 program=$(basename "$0" .sh) libc=$bin/libfail_libc.so
 [ -x "$bin/$program" ] || program=${program#t_}
 [ -e "$libc" ] && [ "$program" = sweep ] || libc=
+[ "$program" = sweep ] && export MALLOC_MMAP_THRESHOLD_=65536 # larger pieces are unmapped when freed: who uses them again is found
 FAIL_CUDA_DRIVER=$(realpath "$driver") LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$libc \
     "$bin/$program" --lib "$LIB" "$@"
