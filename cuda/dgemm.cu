@@ -80,13 +80,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
         while (work.more()) {
             const gg_tile tile = work.next(p);
             const bool more = work.more();
-#pragma unroll
-            for (int i = 0; i < FM; i++)
-#pragma unroll
-                for (int j = 0; j < FN; j++)
-#pragma unroll
-                    for (int e = 0; e < 4; e++)
-                        sum[i][j][e] = 0;
+            clear(sum);
 
             /* One stage a turn. The stage after it, of the next tile if need be, is waited for first; after the very last one the ring holds
              * old data, and what is fetched is not used. */

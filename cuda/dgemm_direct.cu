@@ -122,13 +122,7 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
         const operand a = start(p.a, p.lda, p.a_kmajor, m + g, k, all_m, all_k);
         const operand b = start(p.b, p.ldb, p.b_kmajor, n + g, k, all_n, all_k);
         const int steps = ((all_k + 15) / 16 - int(group) + WARPS_K - 1) / WARPS_K;
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    sum[i][j][e] = 0;
+        clear(sum);
         if (m0 + TILE_M <= all_m && n0 + TILE_N <= all_n && all_k % 16 == 0 && p.a_vec && p.b_vec)
             layouts<true>(p, a, b, steps);
         else

@@ -187,17 +187,6 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             }
     }
 
-    __device__ void clear()
-    {
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    sum[i][j][e] = 0;
-    }
-
     /* As gg_place, in 32 bits. */
     static __device__ void place(const gg_args &p, int index, int &m, int &n)
     {
@@ -334,7 +323,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             if (SLICES > 1)
                 count = (count - slice + SLICES - 1) / SLICES;
             map where;
-            clear();
+            clear(sum);
             if (p.a_kmajor) {
                 if (p.b_kmajor)
                     multiply<true, true>(ring, shared, count), where = settle<true, true>();

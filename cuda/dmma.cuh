@@ -1,4 +1,4 @@
-/* dmma.cuh — the FP64 tensor core product of dgemm.cu and dgemm_tma.cu. */
+/* dmma.cuh — the FP64 tensor core product of dgemm.cu, dgemm_tma.cu and dgemm_direct.cu, and its sums. */
 #ifndef GG_DMMA_CUH
 #define GG_DMMA_CUH
 
@@ -28,6 +28,18 @@ template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K 
                 : "+d"(c[2 * half]), "+d"(c[2 * half + 1])
                 : "d"(a[2 * k + half]), "d"(b[k]));
 #endif
+}
+
+/* All of a thread's sums 0. */
+template <int FM, int FN> __device__ inline void clear(double (&sum)[FM][FN][4])
+{
+#pragma unroll
+    for (int i = 0; i < FM; i++)
+#pragma unroll
+        for (int j = 0; j < FN; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sum[i][j][e] = 0;
 }
 
 #endif

@@ -95,6 +95,7 @@ bool gg_driver_ok(CUresult e, const char *what)
         gg_driver_give_up(e, what);
     return e == CUDA_SUCCESS;
 }
+
 /* ---- the driver itself --------------------------------------------------------------------------------------------------------- */
 
 static int find_driver(struct dl_phdr_info *info, size_t size, void *found)
@@ -168,6 +169,7 @@ static bool load_driver(void *driver)
     atomic_store(&g.have_driver, true);
     return true;
 }
+
 /* ---- devices ------------------------------------------------------------------------------------------------------------------- */
 
 /* Clears *good when the driver does not tell. */
