@@ -20,8 +20,9 @@ static struct {
 #define X(name, parameters) int (*name) parameters;
     DRIVER(X)
 #undef X
-    int (*begin)(handle, int), (*end)(handle, handle *), (*instantiate)(handle *, handle, unsigned long long), (*launch)(handle, handle);
-} cu; /* the last four, for graphs: not in the fake */
+    int (*managed)(uint64_t *, size_t, unsigned), (*begin)(handle, int), (*end)(handle, handle *),
+        (*instantiate)(handle *, handle, unsigned long long), (*launch)(handle, handle);
+} cu; /* the last five, for managed memory and graphs: not in the fake */
 
 #define GOOD(call) CHECK((call) == 0, "%s failed", #call)
 
@@ -53,7 +54,7 @@ static uint64_t gpu_calls(void)
 }
 
 /* Where an operand lies: on GPU 0, 1, …, or */
-enum { HOST = -1, PINNED = -2 };
+enum { HOST = -1, PINNED = -2, MANAGED = -3 /* the second GPU's */ };
 
 static void *allocate(int where, size_t bytes)
 {
@@ -61,6 +62,11 @@ static void *allocate(int where, size_t bytes)
     void *host = NULL;
     if (where == PINNED)
         GOOD(cu.cuMemHostAlloc(&host, bytes, 0));
+    if (where == MANAGED) {
+        use(1);
+        GOOD(cu.managed(&there, bytes, 1));
+        return (void *)there;
+    }
     if (where < 0)
         return host ? host : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
     use(where);
@@ -74,17 +80,17 @@ static void release(int where, void *memory)
         free(memory);
     if (where == PINNED)
         GOOD(cu.cuMemFreeHost(memory));
-    if (where < 0)
+    if (where == HOST || where == PINNED)
         return;
-    use(where);
+    use(where == MANAGED ? 1 : where);
     GOOD(cu.cuMemFree_v2((uint64_t)memory));
 }
 
 static void wait_for(const int where[3])
 {
     for (int i = 0; i < 3; i++)
-        if (where[i] >= 0) {
-            use(where[i]);
+        if (where[i] >= 0 || where[i] == MANAGED) {
+            use(where[i] == MANAGED ? 1 : where[i]);
             GOOD(cu.cuCtxSynchronize());
         }
 }
@@ -174,6 +180,18 @@ static void everywhere(void)
             }
     for (int i = 2; i < gpus; i++)
         right(&large, i, 0, 1, 0, NULL, "on three GPUs");
+}
+
+static void managed(void)
+{
+    if (!cu.managed)
+        return;
+    open_gpus();
+    for (int a = MANAGED; a < 2; a++)
+        for (int b = MANAGED; b < 2; b++)
+            for (int c = MANAGED; c < 2; c++)
+                if (a == MANAGED || b == MANAGED || c == MANAGED)
+                    right((a + b + c) & 1 ? &small : &middle, a, b, c, (a ^ b) & 1, NULL, "managed memory");
 }
 
 /* GPUGEMM_DEVICES: host operands are the second's. */
@@ -363,9 +381,8 @@ static void captured(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"second", second},    {"everywhere", everywhere},     {"chosen", chosen}, {"threads", threads},
-                {"lanes", lanes},      {"wrong-stream", wrong_stream}, {"reset", reset},   {"own-streams", own_streams},
-                {"captured", captured}};
+} programs[] = {{"second", second}, {"everywhere", everywhere},     {"managed", managed}, {"chosen", chosen},           {"threads", threads},
+                {"lanes", lanes},   {"wrong-stream", wrong_stream}, {"reset", reset},     {"own-streams", own_streams}, {"captured", captured}};
 
 /* In a process of its own: the driver does not survive a fork. */
 static int count(void)
@@ -396,6 +413,7 @@ int main(int argc, char **argv)
         return printf("skipped: the driver has no %s\n", #name), SKIP;
     DRIVER(X)
 #undef X
+    *(void **)&cu.managed = dlsym(driver, "cuMemAllocManaged");
     *(void **)&cu.begin = dlsym(driver, "cuStreamBeginCapture_v2"), *(void **)&cu.end = dlsym(driver, "cuStreamEndCapture");
     *(void **)&cu.instantiate = dlsym(driver, "cuGraphInstantiateWithFlags"), *(void **)&cu.launch = dlsym(driver, "cuGraphLaunch");
     gpus = count();
