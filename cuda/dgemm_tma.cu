@@ -2,10 +2,10 @@
  * bytes; dgemm.cu has the rest. DMMA is chained FMA with round-to-nearest, so the error is that of a plain FMA loop.
  *
  * A block is some consumer warps and a producer warpgroup, of which one warp starts copies and the rest only gives up registers. A stage of the ring
- * is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 (32×64: 16×8×16) from it, each
- * read while the products before it run. Which rows a fragment takes is free, and chosen so that no layout has bank conflicts (struct lines): nothing
- * is transposed, and a product costs half the instructions of dgemm.cu's. What a block does next is decided by the producer alone, who tells the
- * consumers through shared memory: they have no registers to spare.
+ * is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 from it, each read while the
+ * products before it run, or AHEAD, where registers allow: all of a step's during the step before. Which rows a fragment takes is free, and chosen so
+ * that no layout has bank conflicts (struct lines): nothing is transposed, and a product costs half the instructions of dgemm.cu's. What a block does
+ * next is decided by the producer alone, who tells the consumers through shared memory: they have no registers to spare.
  *
  * When tiles do not fill the GPU, k is cut, in one launch. Either the last tiles are shared among persistent blocks (tile.cuh); a block that has the
  * end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k a block, and adds up through shared
@@ -13,14 +13,18 @@
  * them, and add up likewise: so large fragments, which read least, serve small tiles. Parts are added in a fixed order: sums depend on the grid,
  * never on timing.
  *
+ * A PAIR is a cluster of two blocks with tiles side by side, in step: each fetches half of their common A for both, so that two thirds of the bytes
+ * come from L2, of which it would be 200 MB in 36 µs at n = 1024.
+ *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
  *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; shares badly
  *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.0 at 8192 (at the power limit)
  *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
+ *   dgemm_tma_128x64_pair    likewise in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.06 to 1.09 at 16384×128×128
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.02 to 1.04 at 64×4096×4096, 1.10 to 1.15 at 4096×64×4096
  *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.02 to 1.09 at 768, which is 256 such tiles
- *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        0.99 to 1.02 at 512, 0.91 to 0.99 at 384
+ *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.03 to 1.09 at 512, 0.97 to 1.04 at 384
  *
  * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %): warps wait for their fragments, which the
  * compiler likes to read late. From 2048 on the clock falls as the power limit asks. */
@@ -84,9 +88,10 @@ template <bool KMAJOR, bool PAIRS> struct lines {
 
 /* Whole tiles first, as long as all blocks are at about the same k and find each other's operands in L2; of its run of shared tiles the end, which
  * another block waits for, then the rest, the piece that waits for others last. */
-template <int TILE_M, int TILE_N, int TILE_K, bool ONCE> struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART> {
+template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR> struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART> {
     using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART>;
     using base::count, base::fate, base::first, base::tile;
+    static constexpr int TEAM = PAIR ? 2 : 1; /* blocks of a unit, if its k is not cut */
 
     /* The first of the units (blocks, or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
@@ -94,30 +99,31 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE> struct dgemm_piece : gg
         int unit = blockIdx.x / p.splits;
         if (fate != COLLECT)
             return unit;
-        if (p.splits > 1)
+        if (!PAIR && p.splits > 1)
             return unit + 1 - p.groups;
-        while (base::run_start(p, unit) > (tile - base::whole_tiles(p)) * base::steps(p))
+        while (base::run_start(p, unit, gridDim.x / TEAM) > (tile - base::whole_tiles(p)) * base::steps(p))
             unit--;
         return unit;
     }
 
-    /* The block's piece number `index`; false: it has not so many. */
+    /* The unit's piece number `index`; false: it has not so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        if (ONCE || p.splits > 1) {
+        if (!PAIR && (ONCE || p.splits > 1)) {
             base::find_in_cluster(p);
             return index == 0;
         }
-        const int length = base::steps(p), whole = base::whole_tiles(p), blocks = gridDim.x, mine = (whole - int(blockIdx.x) + blocks - 1) / blocks;
+        const int length = base::steps(p), whole = base::whole_tiles(p), units = gridDim.x / TEAM, unit = blockIdx.x / TEAM;
+        const int mine = (whole - unit + units - 1) / units;
         if (index < mine) {
-            tile = blockIdx.x + index * blocks, first = 0, count = length, fate = WHOLE;
+            tile = unit + index * units, first = 0, count = length, fate = WHOLE;
             return true;
         }
         if (p.shared_tiles == 0)
             return false;
         index -= mine;
-        const int at = base::run_start(p, blockIdx.x); /* the block's run of the shared tiles' k steps */
-        int end = base::run_start(p, blockIdx.x + 1);
+        const int at = base::run_start(p, unit, units); /* the unit's run of the shared tiles' k steps */
+        int end = base::run_start(p, unit + 1, units);
         const int last = end / length * length, from = max(at, last); /* a tile whose end is another's */
         if (from < end) {
             if (index == 0) {
@@ -138,64 +144,61 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE> struct dgemm_piece : gg
 
 constexpr int gg_least(int a, int b) { return a < b ? a : b; }
 
-template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int MMA_K, int PER_SM, int SLICES = 1> struct dgemm_tma {
-    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16;
+template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int PER_SM, int SLICES = 1, bool PAIR = false, bool AHEAD = false>
+struct dgemm_tma {
+    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16, MMA_K = 8;
     static constexpr int GROUP = 32 * WARPS_M * WARPS_N, CONSUMERS = GROUP * SLICES, STEPS = TILE_K / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
     static constexpr int A_BYTES = TILE_M * 128, BYTES = (TILE_M + TILE_N) * 128, RING_BYTES = STAGES * BYTES;
     static constexpr int ORDERS = RING_BYTES + 2 * STAGES * 8, SHARED = 1024 + ORDERS + (STAGES + 1) * 20;
-    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = SLICES > 1 && PER_SM > 1 ? 32 : 40;
+    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = SLICES > 1 && PER_SM > 1 ? 32 : PAIR ? 48 : 40;
     static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
     static constexpr int SLOTS = FM * FN * 2;
     using ring_type = gg_ring<STAGES>;
 
-    static_assert(FM * STEPS % 2 == 0 && FN % 2 == 0 && (STEPS == 1 || STEPS % 2 == 0), "fragments take turns in two sets of registers");
+    static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
+    static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");
     /* A group waits for all rounds of a stage or for none: it could take the one before for its own. */
     static_assert(STAGES % SLICES == 0 && STAGES >= 2 * SLICES, "a group's own stages, and its next");
     static_assert(SLICES == 1 || CONSUMERS * SLOTS * 16 <= RING_BYTES, "room for the groups' sums");
-    using work = dgemm_piece<TILE_M, TILE_N, TILE_K, (SLICES > 1)>;
+    static constexpr int TEAM = PAIR ? 2 : 1;
+    using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR>;
 
     double sum[FM][FN][4];
 
-    static constexpr int T = MMA_K / 8;
-    double fa[2][MMA_K / 2], fb[2][FN][MMA_K / 4];
+    double fa[AHEAD ? 2 * FM : 2][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
     /* A's fragment i and all of B's of a k step. */
     template <typename LA> __device__ void fetch_a(unsigned a, int k, int i, double (&to)[MMA_K / 2])
     {
+        double r[2][2];
+        LA::load(r, a, i, k);
 #pragma unroll
-        for (int t = 0; t < T; t++) {
-            double r[2][2];
-            LA::load(r, a, i, k * T + t);
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                to[4 * t + e] = r[e / 2][e % 2];
-        }
+        for (int e = 0; e < 4; e++)
+            to[e] = r[e / 2][e % 2];
     }
 
     template <typename LB> __device__ void fetch_b(unsigned b, int k, int set)
     {
 #pragma unroll
-        for (int j = 0; j < FN / 2; j++)
+        for (int j = 0; j < FN / 2; j++) {
+            double r[2][2];
+            LB::load(r, b, j, k);
 #pragma unroll
-            for (int t = 0; t < T; t++) {
-                double r[2][2];
-                LB::load(r, b, j, k * T + t);
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    fb[set][2 * j + e % 2][2 * t + e / 2] = r[e / 2][e % 2];
-            }
+            for (int e = 0; e < 4; e++)
+                fb[set][2 * j + e % 2][e / 2] = r[e / 2][e % 2];
+        }
     }
 
-    /* As gg_place, in 32 bits. */
+    /* As gg_place, in 32 bits. A pair's tile is its blocks' side by side. */
     static __device__ void place(const gg_args &p, int index, int &m, int &n)
     {
         constexpr int GROUP = 8;
-        const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N - 1) / TILE_N;
+        const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N * TEAM - 1) / (TILE_N * TEAM);
         const int band = index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
         const int column = in_band / rows;
         m = (band * GROUP + in_band - column * rows) * TILE_M;
-        n = column * TILE_N;
+        n = (column * TEAM + int(blockIdx.x) % TEAM) * TILE_N;
     }
 
     static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
@@ -234,6 +237,32 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         return bits;
     }
 
+    /* This warp has read all it will of stage `done`, here and, of a pair, where the other block has put its half of A. */
+    static __device__ void release(const ring_type &ring, int done, unsigned nothing)
+    {
+        if constexpr (PAIR)
+            ring.arrive_empty_pair(done, nothing);
+        else
+            ring.arrive_empty(done, nothing);
+    }
+
+    /* 0, which waits for the fragments that were read last from a stage. */
+    __device__ unsigned read(unsigned zero, int set, int turn) const
+    {
+        unsigned bits = used(fa[turn]);
+        if (AHEAD) {
+#pragma unroll
+            for (int i = 0; i < FM; i++)
+                bits |= used(fa[set * FM + i]);
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < MMA_K / 4; e++)
+                    bits |= unsigned(__double2loint(fb[set][j][e]));
+        }
+        return zero & bits;
+    }
+
     template <bool A_K, bool B_K> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
     {
         constexpr bool PAIRS = !A_K && B_K;
@@ -243,7 +272,9 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         const unsigned a = shared + warp % WARPS_M * WARP_M * 128 + lines_a::start(lane);
         const unsigned b = shared + A_BYTES + warp / WARPS_M * WARP_N * 128 + lines_b::start(lane);
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
-        fetch_a<lines_a>(a + ring.stage * BYTES, 0, 0, fa[0]);
+#pragma unroll
+        for (int i = 0; i < (AHEAD ? FM : 1); i++)
+            fetch_a<lines_a>(a + ring.stage * BYTES, 0, i, fa[i]);
         int done = 0;
         unsigned zero; /* of which the compiler knows nothing: with it an arrival wants a fragment, and comes when all before it were read, too */
         asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
@@ -254,7 +285,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             ring.template skip<SLICES>();
 #pragma unroll
             for (int s = 0; s < STEPS; s++) {
-                const int set = STEPS == 1 ? 0 : s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
+                const int set = s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
                 const unsigned stage = next;
                 if (ahead == 0) {
                     ring.wait_full(); /* whatever comes next, if only the end of all work */
@@ -264,8 +295,10 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 for (int i = 0; i < FM; i++) {
                     if (i == 0)
                         fetch_b<lines_b>(b + next, ahead, set ^ 1);
-                    const int turn = (s * FM + i) % 2;
-                    if (i + 1 < FM)
+                    const int turn = AHEAD ? set * FM + i : (s * FM + i) % 2;
+                    if (AHEAD)
+                        fetch_a<lines_a>(a + next, ahead, i, fa[(set ^ 1) * FM + i]);
+                    else if (i + 1 < FM)
                         fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1]);
                     else
                         fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1]);
@@ -273,19 +306,15 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                     for (int j = 0; j < FN; j++) {
                         mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn], fb[set][i % 2 ? FN - 1 - j : j]);
                         if (ahead == 0 && i == FM - 1 && j == 0)
-                            ring.arrive_empty(done, zero & used(fa[turn]));
+                            release(ring, done, read(zero, set, turn));
                     }
                 }
-                if (STEPS == 1)
-                    for (int j = 0; j < FN; j++)
-                        for (int e = 0; e < MMA_K / 4; e++)
-                            fb[0][j][e] = fb[1][j][e];
             }
         }
     }
 
-    /* Where the products left the lane's sums. Layouts that leave it rows r and r + STEP have another lane with r + 1 and r + 1 + STEP: they change, so
-     * that each has two neighbours and stores 16 bytes. */
+    /* Where the products left the lane's sums. Layouts that leave it rows r and r + STEP have another lane with r + 1 and r + 1 + STEP: they change,
+     * so that each has two neighbours and stores 16 bytes. */
     template <bool A_K, bool B_K> __device__ map settle()
     {
         using lines_a = lines<A_K, !A_K && B_K>;
@@ -310,6 +339,9 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         return {row, lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0), lines_b::row(0, 1) - lines_b::row(0, 0)};
     }
 
+    /* Blocks of a cluster that a tile's k is cut among. */
+    static __device__ int splits(const gg_args &p) { return PAIR ? 1 : p.splits; }
+
     __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
     {
         for (unsigned order = 0;; order = order == STAGES * ORDER_WORDS * 4 ? 0 : order + ORDER_WORDS * 4) {
@@ -333,13 +365,13 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                 multiply<false, true>(ring, shared, count), where = settle<false, true>();
             else
                 multiply<false, false>(ring, shared, count), where = settle<false, false>();
-            if (SLICES > 1 || p.splits > 1)
+            if (SLICES > 1 || splits(p) > 1)
                 return finish_share(p, where, shared, slice);
             finish(p, shared + ORDERS + order, where);
         }
     }
 
-    /* Part of a unit (a block, or a cluster): slot s of this thread. */
+    /* Part of a unit (a block, or a cluster; of a pair, a block's half): slot s of this thread. */
     static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
     {
         return static_cast<double2 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 2) + s * GROUP + thread;
@@ -393,11 +425,11 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     /* The sums of a piece go to C or to the block that collects them. Slot s of a thread: two elements of one column of the tile. */
     __device__ void finish(const gg_args &p, unsigned order, const map &where)
     {
-        const int thread = thread_index(), unit = blockIdx.x, m = ordered(order, ORDER_M), n = ordered(order, ORDER_N),
-                  fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
+        const int thread = thread_index(), unit = blockIdx.x / TEAM, rank = blockIdx.x % TEAM, m = ordered(order, ORDER_M),
+                  n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
-            await_parts<CONSUMERS>(p, first, unit, 0, thread, consumer_barrier);
-        for (int from = first; from < unit; from++)
+            await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
+        for (int from = first * TEAM + rank; from < int(blockIdx.x); from += TEAM)
 #pragma unroll
             for (int s = 0; s < SLOTS; s++) {
                 const double2 v = __ldcg(part(p, from, thread, s));
@@ -406,7 +438,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         if (fate == PUBLISH) {
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
-                __stcg(part(p, unit, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
+                __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
         } else {
             const output out(p, m, n, thread, where);
 #pragma unroll
@@ -417,7 +449,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                     for (int i = 0; i < FM; i++)
                         out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
         }
-        announce(p, fate, first, unit, 0, thread);
+        announce(p, fate, first, unit, rank, thread);
     }
 
     /* A part is written, or others' are read. */
@@ -432,7 +464,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
     /* In a cluster every block adds up its share of the slots, in the order of k. */
     __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
     {
-        const int thread = thread_index(), in_group = thread - slice * GROUP, unit = blockIdx.x / p.splits, rank = blockIdx.x % p.splits;
+        const int thread = thread_index(), in_group = thread - slice * GROUP, unit = blockIdx.x / p.splits, rank = blockIdx.x % splits(p);
         const unsigned order = shared + ORDERS;
         const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
@@ -443,22 +475,22 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16),
                          "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2 + 2])
                          : "memory");
-        if (SLICES == 1 || p.splits > 1)
+        if (SLICES == 1 || splits(p) > 1)
             cluster_sync();
         else
             consumer_barrier();
         const output out(p, m, n, in_group, where);
-        const int share = rank * SLICES + slice, shares = p.splits * SLICES, begin = SLOTS * share / shares, end = SLOTS * (share + 1) / shares;
-        if (SLICES > 1 && p.splits == 1)
+        const int share = rank * SLICES + slice, shares = splits(p) * SLICES, begin = SLOTS * share / shares, end = SLOTS * (share + 1) / shares;
+        if (SLICES > 1 && splits(p) == 1)
             add_shares<1>(p, fate, shared, in_group, first, unit, begin, end, out);
-        else if (SLICES > 1 || p.splits <= 2)
+        else if (SLICES > 1 || splits(p) <= 2)
             add_shares<2>(p, fate, shared, in_group, first, unit, begin, end, out);
-        else if (p.splits <= 4)
+        else if (splits(p) <= 4)
             add_shares<4>(p, fate, shared, in_group, first, unit, begin, end, out);
         else
             add_shares<8>(p, fate, shared, in_group, first, unit, begin, end, out);
         announce(p, fate, first, unit, rank, thread);
-        if (SLICES == 1 || p.splits > 1)
+        if (SLICES == 1 || splits(p) > 1)
             cluster_leave(); /* others may still be reading this block's shared memory */
     }
 
@@ -479,7 +511,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                                      : "=d"(v[b][r].x), "=d"(v[b][r].y)
                                      : "r"(shared + ((r * SLOTS + min(s0 + b, SLOTS - 1)) * GROUP + thread) * 16)
                                      : "memory");
-                    else if (r / SLICES < p.splits)
+                    else if (r / SLICES < splits(p))
                         asm volatile("{ .reg .u32 at; mapa.shared::cluster.u32 at, %2, %3; ld.shared::cluster.v2.f64 {%0, %1}, [at]; }"
                                      : "=d"(v[b][r].x), "=d"(v[b][r].y)
                                      : "r"(shared + ((r % SLICES * SLOTS + min(s0 + b, SLOTS - 1)) * GROUP + thread) * 16), "r"(r / SLICES)
@@ -491,7 +523,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                     break;
 #pragma unroll
                 for (int r = 1; r < MOST * SLICES; r++)
-                    if (MOST == 1 || r / SLICES < p.splits)
+                    if (MOST == 1 || r / SLICES < splits(p))
                         v[b][0].x += v[b][r].x, v[b][0].y += v[b][r].y;
                 if (fate == PUBLISH) {
                     __stcg(part(p, unit, thread, s), v[b][0]);
@@ -512,16 +544,18 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         const int lane = threadIdx.x % 32;
         const int boxes_a = p.a_kmajor ? 1 : TILE_M / 16, boxes_b = p.b_kmajor ? 1 : TILE_N / 16;
         const bool is_b = lane >= 16;
-        const int box = lane % 16;
+        const int box = lane % 16, rank = int(blockIdx.x) % TEAM;
         const gg_tensor_map *map = is_b ? &p.map_b : &p.map_a;
-        const bool kmajor = is_b ? p.b_kmajor : p.a_kmajor, mine = box < (is_b ? boxes_b : boxes_a);
-        const unsigned to = shared + (is_b ? A_BYTES : 0) + box * 2048;
+        const bool kmajor = is_b ? p.b_kmajor : p.a_kmajor, shares = PAIR && !is_b; /* a pair's A: each block fetches half of it for both */
+        const bool mine = box < (is_b ? boxes_b : boxes_a) && (!shares || kmajor || box % TEAM == rank);
+        const int half = shares && kmajor ? rank * (TILE_M / TEAM) : 0;
+        const unsigned to = shared + (is_b ? A_BYTES : 0) + half * 128 + box * 2048;
         work piece;
         unsigned order = shared + ORDERS;
         for (int index = 0; piece.find(p, index); index++) {
             int m, n;
             place(p, piece.tile, m, n);
-            const int x = (is_b ? n : m) + box * 16;
+            const int x = (is_b ? n : m) + half + box * 16;
             int k = piece.first * TILE_K;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
             for (int step = 0; step < stages; step++) {
@@ -537,7 +571,9 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
                     ring.expect_full(ring.stage, SLICES == 1 || step < piece.count ? BYTES : 0);
                 }
                 __syncwarp();
-                if (mine && (SLICES == 1 || step < piece.count))
+                if (mine && shares && (SLICES == 1 || step < piece.count))
+                    ring.copy_box_pair(ring.stage, to + ring.stage * BYTES, map, kmajor ? k : x, kmajor ? x : k);
+                else if (mine && (SLICES == 1 || step < piece.count))
                     ring.copy_box(ring.stage, to + ring.stage * BYTES, map, kmajor ? k : x, kmajor ? x : k);
                 ring.next();
                 k += TILE_K;
@@ -556,7 +592,8 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
         }
         if (p.splits > 1) {
             __syncwarp();
-            cluster_sync();
+            if (!PAIR)
+                cluster_sync();
             cluster_leave();
         }
     }
@@ -571,38 +608,47 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M, int WARPS_N, int M
             asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_b) : "memory");
         }
         if (threadIdx.x == 0)
-            ring.init(1, GROUP / 32);
-        __syncthreads();
+            ring.init(1, GROUP / 32 * TEAM);
+        if (PAIR)
+            cluster_sync();
+        else
+            __syncthreads();
         if (threadIdx.x >= CONSUMERS) {
             gg_give_registers<KEPT>();
             if (threadIdx.x < CONSUMERS + 32)
                 produce(p, ring, shared);
             else if (p.splits > 1) {
-                cluster_sync();
+                if (!PAIR)
+                    cluster_sync();
                 cluster_leave();
             }
         } else {
             gg_take_registers<TAKEN>();
             dgemm_tma self;
             self.consume(p, ring, shared);
+            if (PAIR)
+                cluster_leave(); /* the other block may still arrive here, and copy */
         }
     }
 };
 
-using d192x96 = dgemm_tma<192, 96, 5, 4, 2, 8, 1>;
-using d128x128 = dgemm_tma<128, 128, 6, 2, 4, 8, 1>;
-using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 8, 1>;
-using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 8, 2>;
-using d64x64_halves = dgemm_tma<64, 64, 12, 2, 2, 8, 1, 2>;
-using d48x48 = dgemm_tma<48, 48, 8, 1, 1, 8, 2, 4>;
-using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 16, 2>;
+using d192x96 = dgemm_tma<192, 96, 5, 4, 2, 1>;
+using d128x128 = dgemm_tma<128, 128, 6, 2, 4, 1>;
+using d128x64 = dgemm_tma<128, 64, 8, 4, 2, 1>;
+using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 2>;
+using d64x64_halves = dgemm_tma<64, 64, 12, 2, 2, 1, 2>;
+using d48x48 = dgemm_tma<48, 48, 8, 1, 1, 2, 4>;
+using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 2, 1, false, true>;
+using d128x64_pair = dgemm_tma<128, 64, 8, 4, 2, 1, 1, true>;
 static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
 static_assert(d64x64_halves::SHARED == gg_shared_dgemm_tma_64x64_halves, "kernels.def");
+static_assert(d128x64_pair::SHARED == gg_shared_dgemm_tma_128x64_pair, "kernels.def");
 
 extern "C" {
 __global__ void __launch_bounds__(d192x96::THREADS, 1) dgemm_tma_192x96(const __grid_constant__ gg_args p) { d192x96::run(p); }
+__global__ void __launch_bounds__(d128x64_pair::THREADS, 1) dgemm_tma_128x64_pair(const __grid_constant__ gg_args p) { d128x64_pair::run(p); }
 __global__ void __launch_bounds__(d128x128::THREADS, 1) dgemm_tma_128x128(const __grid_constant__ gg_args p) { d128x128::run(p); }
 __global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __grid_constant__ gg_args p) { d128x64::run(p); }
 __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }

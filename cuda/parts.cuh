@@ -35,9 +35,11 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
     static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
 
     /* As gg_run_start, in 32 bits. */
-    static __device__ int run_start(const gg_args &p, int block)
+    static __device__ int run_start(const gg_args &p, int block) { return run_start(p, block, gridDim.x); }
+
+    static __device__ int run_start(const gg_args &p, int block, int blocks)
     {
-        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, gridDim.x), in_tile = unsigned(at) % unsigned(length);
+        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, blocks), in_tile = unsigned(at) % unsigned(length);
         return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
     }
 

@@ -106,6 +106,26 @@ template <int STAGES> struct gg_ring {
                      "r"(x), "r"(k), "r"(full + 8 * stage)
                      : "memory");
     }
+
+    /* Likewise, to the same place in both blocks of a cluster, in each of which it counts for that block's barrier. */
+    __device__ void copy_box_pair(int stage, unsigned to, const gg_tensor_map *map, int x, int k) const
+    {
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
+                to),
+            "l"(map), "r"(x), "r"(k), "r"(full + 8 * stage), "h"(static_cast<unsigned short>(3))
+            : "memory");
+    }
+
+    /* arrive_empty here and in the other block of a cluster of two: the stage waits for the warps of both. */
+    __device__ void arrive_empty_pair(int done, unsigned nothing) const
+    {
+        __syncwarp();
+        asm volatile("{ .reg .pred p; .reg .u32 at, lane, rank; mov.u32 lane, %%laneid; mov.u32 rank, %%cluster_ctarank; xor.b32 rank, rank, lane;\n"
+                     "setp.lt.u32 p, lane, 2; @p mapa.shared::cluster.u32 at, %0, rank; @p mbarrier.arrive.shared::cluster.b64 _, [at]; }" ::"r"(
+                         empty + 8 * done + nothing)
+                     : "memory");
+    }
 #endif
 
     /* Consumers: this warp will not read stage `done` again. An arrival overtakes loads that are under way, and the copies it lets in overwrite what

@@ -14,6 +14,7 @@ enum gg_role {
     GG_PERSISTENT,     /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,            /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
     GG_TMA_EITHER,     /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
+    GG_TMA_PAIR,       /* likewise, in clusters of two blocks, each of which computes the left or right half of a tile: they share A */
     GG_TMA_ONCE,       /* likewise, a block has one tile, or a cluster of two: its groups of warps take turns in k and need the ring to add up */
     GG_SKINNY,         /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
     GG_SLIM,           /* likewise, 16 bytes at a time; the pieces of k, a power of two, are a cluster's blocks, which add them up */
@@ -43,8 +44,8 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks that share the last tiles, cut along k (cuda/tile.cuh); 1: tiles
-                 * stay whole
+    int splits; /* GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles, cut along k (tile.cuh); 1:
+                 * tiles stay whole
                  */
     double seconds;       /* predicted time on the device, launch included */
     int cluster, groups;  /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
@@ -108,6 +109,9 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 {
     return (uintptr_t)base % 16 != 0 || (uint64_t)ld * gg_size(type) % 16 != 0;
 }
+
+/* Blocks that compute a tile side by side. */
+static inline int gg_team(const struct gg_kernel *row) { return row->role == GG_TMA_PAIR ? 2 : 1; }
 
 static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= GG_TMA && row->role <= GG_TMA_ONCE; }
 

@@ -161,6 +161,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         return false;
     const struct cutting cutting = plan_cutting(choice, p, &plan);
     const size_t part_bytes = cutting.part_bytes, pack_bytes = (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes));
+    const int team = gg_team(row); /* which is a cluster of its own: nothing of it is cut */
     args->splits = cutting.splits, args->groups = cutting.groups, args->shared_tiles = cutting.shared_tiles;
     char *memory = part_bytes + pack_bytes > 0 ? scratch(dev, stream, source, part_bytes + pack_bytes) : NULL;
     *none = pack_bytes > 0 && !memory;
@@ -174,7 +175,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
     const bool loops = p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k; /* sgemm_tma.cu looks one tile ahead only */
     if (args->splits == 1 && row->role != GG_TMA_ONCE && loops)
-        blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm);
+        blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm / team);
+    args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
@@ -185,8 +187,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
         args->beta = k0 ? 1 : p->beta;
         if ((pack_bytes > 0 && !pack(dev, p->type, stream, args, plan.a_bytes ? packed_a : NULL, plan.b_bytes ? packed_b : NULL)) ||
-            !tile_map(&args->map_a, row, args->a, p->m, args->k, args->lda, args->a_kmajor, row->tile_m) ||
-            !tile_map(&args->map_b, row, args->b, p->n, args->k, args->ldb, args->b_kmajor, row->tile_n) ||
+            !tile_map(&args->map_a, row, args->a, p->m, args->k, args->lda, args->a_kmajor, row->tile_m / team) ||
+            !tile_map(&args->map_b, row, args->b, p->n, args->k, args->ldb, args->b_kmajor, row->tile_n / team) ||
             !start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, args->splits > 1 ? (unsigned)args->splits : 0}, stream, args))
             return false;
     }

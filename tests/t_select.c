@@ -29,7 +29,8 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
     if (gg_is_tma(row)) {
         CHECK(gpu->cc == 90, "%s on %d", name, gpu->cc);
         CHECK(p->type == GG_S || (!gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb)), "%s: not aligned", name);
-        CHECK(x->splits <= room && x->splits <= GG_FLAGS, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
+        CHECK(x->splits * gg_team(row) <= room && x->splits * gg_team(row) <= GG_FLAGS, "%s: %d blocks share tiles, %lld run", name, x->splits,
+              (long long)room);
         CHECK(x->cluster <= 1 || x->splits == 1, "%s: both ways of cutting k", name);
         CHECK(x->cluster <= GG_LARGEST_CLUSTER && (x->cluster <= 1 || x->cluster * x->groups <= steps), "%s: %d x %d pieces of %lld steps", name,
               x->cluster, x->groups, (long long)steps);
