@@ -54,6 +54,7 @@ static bool is_survivable(CUresult e)
     case CUDA_ERROR_OUT_OF_MEMORY:
     case CUDA_ERROR_INVALID_VALUE:
     case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_INVALID_CONTEXT: /* a stream of another GPU */
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_NOT_FOUND:
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:

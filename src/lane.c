@@ -9,7 +9,7 @@
 #include "config.h"
 #include "trace.h"
 
-enum { LANES = 16 };
+enum { LANES = 16 /* of a GPU */, ALL_LANES = 16 * LANES };
 
 /* Every copy costs the link 2 to 4 µs: with both directions busy 1 MB slots get 43 GB/s each way, 2 MB 46, 4 MB 48; below 64 KB the copies cost more than
  * the bytes (H200, 2026-11). */
@@ -18,7 +18,7 @@ static const int64_t slot_most = 4 << 20, slot_least = 64 << 10;
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t given; /* a lane came free */
-    struct gg_lane *lanes[LANES];
+    struct gg_lane *lanes[ALL_LANES];
     int lane_count, lanes_taken;
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
@@ -79,15 +79,15 @@ struct gg_lane *gg_lane_take(struct gg_device *dev)
     const bool usable = forget_gone(dev);
     struct gg_lane *lane = NULL;
     while (usable) {
-        bool any = false;
+        int own = 0;
         for (int i = 0; i < g.lane_count && !lane; i++) {
-            any |= g.lanes[i]->dev == dev;
+            own += g.lanes[i]->dev == dev;
             if (g.lanes[i]->dev == dev && !g.lanes[i]->taken)
                 lane = g.lanes[i];
         }
-        if (!lane && g.lane_count < LANES && (lane = make_lane(dev)))
+        if (!lane && own < LANES && g.lane_count < ALL_LANES && (lane = make_lane(dev)))
             g.lanes[g.lane_count++] = lane;
-        if (lane || !any)
+        if (lane || !own)
             break;
         pthread_cond_wait(&g.given, &g.lock);
     }
@@ -120,7 +120,7 @@ static void free_arena(struct gg_lane *lane)
 static void *watch(void *unused)
 {
     (void)unused;
-    struct gg_lane *idle[LANES];
+    struct gg_lane *idle[ALL_LANES];
     int count = 0;
     while (count == 0) {
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
@@ -272,7 +272,7 @@ struct gg_slot *gg_slot_take(struct gg_lane *lane, int held)
 {
     struct gg_slot *slot = NULL;
     pthread_mutex_lock(&g.lock);
-    int share = GG_SLOTS / (g.lanes_taken > 1 ? g.lanes_taken : 1);
+    int share = g.lanes_taken < 2 ? GG_SLOTS : g.lanes_taken < GG_SLOTS ? GG_SLOTS / g.lanes_taken : 1;
     for (int i = 0; held < share && i < GG_SLOTS && !slot; i++)
         if (!g.slots[i].taken) {
             slot = &g.slots[i];

@@ -51,7 +51,7 @@ bool gg_on_gpu(void)
     return on_gpu;
 }
 
-/* Where the operands are, and the device that would serve them: the one that holds C, else A, else B, else the default one. */
+/* Where the operands are, and the device that would serve them: the one that holds C, else B, else A, else the default one. */
 static struct gg_device *locate(const struct gg_gemm *p, struct gg_location where[3])
 {
     const void *pointers[] = {gg_is_empty(p) ? NULL : p->a, gg_is_empty(p) ? NULL : p->b, p->c};

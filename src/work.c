@@ -237,12 +237,12 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
 /* What a workspace begins with: words for calls (gg_gpu_word), then, just before what is handed out, the kernels' flags. */
 enum { HEADER = 4 * (WORDS + GG_FLAGS) };
 
-/* Under the lock: the stream's, or the one it is to have. */
-static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream)
+/* Under the lock: the stream's, or the one it is to have, which may have been that of another stream with the same handle. */
+static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream, unsigned long long id)
 {
     struct gg_workspace *oldest = &state->workspaces[0];
     for (struct gg_workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++) {
-        if (w->memory && w->stream == stream)
+        if (w->memory && w->stream == stream && (w->id == id || stream != CU_STREAM_PER_THREAD))
             return w;
         if (w->used < oldest->used)
             oldest = w;
@@ -250,22 +250,27 @@ static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_strea
     return oldest;
 }
 
+static bool is_of(const struct gg_workspace *w, gg_stream stream, unsigned long long id) { return w->stream == stream && w->id == id; }
+
 /* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
  * graph captured is left to the graph. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {
     struct gg_device_state *state = gg_state_of(dev);
+    unsigned long long id;
+    if (!GG_CU(cuStreamGetId, stream, &id))
+        return NULL;
     pthread_mutex_lock(&state->lock);
-    struct gg_workspace *mine = workspace_of(state, stream);
-    bool capturing = gg_gpu_stream_capturing(stream), fits = mine->stream == stream && mine->bytes >= bytes;
+    struct gg_workspace *mine = workspace_of(state, stream, id);
+    bool capturing = gg_gpu_stream_capturing(stream), fits = is_of(mine, stream, id) && mine->bytes >= bytes;
     if (!fits && !capturing) {
         if (!mine->captured)
             gg_gpu_free(mine->memory);
         size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);
-        *mine = (struct gg_workspace){.stream = stream, .memory = gg_gpu_alloc(size), .words = 1};
+        *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = gg_gpu_alloc(size), .words = 1};
         mine->bytes = mine->memory && gg_gpu_clear(mine->memory, HEADER, stream) ? size - HEADER : 0;
     }
-    fits = mine->stream == stream && mine->bytes >= bytes;
+    fits = is_of(mine, stream, id) && mine->bytes >= bytes;
     mine->captured |= fits && capturing;
     mine->used = ++state->clock;
     void *memory = fits ? (char *)mine->memory + HEADER : NULL;
@@ -278,11 +283,14 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
 {
     struct gg_device_state *state = gg_state_of(dev);
+    unsigned long long id;
+    if (!GG_CU(cuStreamGetId, stream, &id))
+        return NULL;
     pthread_mutex_lock(&state->lock);
-    struct gg_workspace *mine = workspace_of(state, stream);
+    struct gg_workspace *mine = workspace_of(state, stream, id);
     uint32_t *words = mine->memory;
     const bool capturing = gg_gpu_stream_capturing(stream), clear = next && (capturing || mine->words == WORDS);
-    if (mine->stream != stream || (clear && words && !gg_gpu_clear(words, (capturing ? 1 : WORDS) * sizeof *words, stream)))
+    if (!is_of(mine, stream, id) || (clear && words && !gg_gpu_clear(words, (capturing ? 1 : WORDS) * sizeof *words, stream)))
         words = NULL;
     else if (next && !capturing)
         mine->words = clear ? 2 : mine->words + 1;

@@ -8,7 +8,7 @@
 #include "../include/gpugemm.h"
 #include "spellings.h"
 
-static void (*read_stats)(struct gpugemm_stats *, size_t);
+static void (*read_stats)(struct gpugemm_stats *, size_t), (*reset_stats)(void);
 
 static inline uint64_t gpu_calls(void)
 {
@@ -32,6 +32,7 @@ static inline bool open_by_arguments(int argc, char **argv)
     void *library = open_library(lib, RTLD_LOCAL);
     find_spellings(library);
     *(void **)&read_stats = dlsym(library, "gpugemm_stats_read");
+    *(void **)&reset_stats = dlsym(library, "gpugemm_stats_reset");
     return expect_gpu;
 }
 

@@ -9,7 +9,7 @@
  *
  *   FAKE_CUDA_MEMORY    bytes of the GPU, 1 GiB by default
  *   FAKE_CUDA_ARCH      its compute capability: 70, which has the simple rows only, by default; 90 has all
- *   FAKE_CUDA_DEVICES   how many names it has, 1 by default: they are one GPU */
+ *   FAKE_CUDA_DEVICES   how many GPUs there are, 1 by default: each with memory and streams of its own, and none can reach another's by a kernel */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -22,11 +22,29 @@
 
 #include "../cuda/kernel.h"
 
-enum { ALLOCATIONS = 4096 };
+enum { ALLOCATIONS = 4096, DEVICES = 16 };
 
 struct allocation {
     char *address, *shadow; /* equal for page-locked host memory */
     size_t bytes;
+    int device;
+};
+
+/* A GPU, and its one context. */
+struct CUctx_st {
+    size_t used; /* bytes of its memory */
+    struct CUstream_st *legacy;
+    _Atomic unsigned long long id;
+};
+
+/* What is of a context, and nobody else's. */
+struct CUfunc_st {
+    CUcontext context;
+    char name[];
+};
+
+struct CUmod_st {
+    CUcontext context;
 };
 
 enum kind { COPY, KERNEL, RECORD, WAIT };
@@ -44,11 +62,14 @@ struct operation {
 };
 
 struct CUevent_st {
+    CUcontext context;
     unsigned long recorded, done;
 };
 
 struct CUstream_st {
     struct CUstream_st *next; /* in the list of all */
+    CUcontext context;
+    unsigned long long id;
     struct operation *first, *last;
     unsigned long enqueued, finished;
     bool destroyed;
@@ -58,14 +79,19 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct allocation allocations[ALLOCATIONS];
-    size_t used;
-    struct CUstream_st legacy, *streams;
-    bool legacy_started;
+    struct CUctx_st contexts[DEVICES];
+    struct CUstream_st *streams;
+    unsigned long long stream_ids;
     _Atomic pid_t pid;
-    _Atomic unsigned long long context_id;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+static _Thread_local CUcontext stack[16]; /* the current context on top */
 static _Thread_local int contexts;
+static _Thread_local int running_on = -1; /* a stream's thread: which GPU it is */
+static _Thread_local CUstream per_thread[DEVICES];
+
+static CUcontext current(void) { return contexts ? stack[contexts - 1] : NULL; }
+static int device_of(CUcontext context) { return (int)(context - f.contexts); }
 
 static void die(const char *format, ...)
 {
@@ -82,7 +108,7 @@ static void check(const char *name, bool needs_context)
 {
     if (f.pid && f.pid != getpid())
         die("%s in a forked child", name);
-    if (needs_context && !contexts)
+    if (needs_context && !current())
         die("%s without a current context", name);
 }
 
@@ -103,7 +129,8 @@ static int architecture(void)
 static int devices(void)
 {
     const char *text = getenv("FAKE_CUDA_DEVICES");
-    return text ? atoi(text) : 1;
+    const int count = text ? atoi(text) : 1;
+    return count < DEVICES ? count : DEVICES;
 }
 
 static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : 98304; }
@@ -115,10 +142,12 @@ static CUresult add(struct allocation new)
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&f.lock);
     bool device = new.address != new.shadow;
-    for (int i = 0; i < ALLOCATIONS && result && (!device || f.used + new.bytes <= memory_size()); i++)
+    new.device = device_of(current());
+    size_t *used = &f.contexts[new.device].used;
+    for (int i = 0; i < ALLOCATIONS && result && (!device || *used + new.bytes <= memory_size()); i++)
         if (!f.allocations[i].address) {
             f.allocations[i] = new;
-            f.used += device ? new.bytes : 0;
+            *used += device ? new.bytes : 0;
             result = CUDA_SUCCESS;
         }
     pthread_mutex_unlock(&f.lock);
@@ -134,7 +163,7 @@ static struct allocation find(const void *pointer, bool forget)
         if (a->address && (const char *)pointer >= a->address && (const char *)pointer < a->address + a->bytes) {
             found = *a;
             if (forget) {
-                f.used -= a->address != a->shadow ? a->bytes : 0;
+                f.contexts[a->device].used -= a->address != a->shadow ? a->bytes : 0;
                 *a = (struct allocation){0};
             }
         }
@@ -152,6 +181,8 @@ static char *see(const void *pointer, size_t bytes, bool must_be_device, const c
             die("%s: %p is not in GPU memory", what, pointer);
         return (char *)pointer;
     }
+    if (must_be_device && a.address != a.shadow && a.device != running_on)
+        die("%s: %p is in the memory of GPU %d, and the kernel runs on GPU %d", what, pointer, a.device, running_on);
     if ((const char *)pointer + bytes > a.address + a.bytes)
         die("%s: %zu bytes at %p run %zu past their allocation", what, bytes, pointer,
             (size_t)((const char *)pointer + bytes - (a.address + a.bytes)));
@@ -183,7 +214,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
     (void)flags;
     ENTER(true);
     *pointer = malloc(bytes);
-    return *pointer ? add((struct allocation){*pointer, *pointer, bytes}) : CUDA_ERROR_OUT_OF_MEMORY;
+    return *pointer ? add((struct allocation){.address = *pointer, .shadow = *pointer, .bytes = bytes}) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult drain(CUstream stream);
@@ -223,7 +254,7 @@ CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
     ENTER(true);
     *total = memory_size();
     pthread_mutex_lock(&f.lock);
-    *free_bytes = *total - f.used;
+    *free_bytes = *total - current()->used;
     pthread_mutex_unlock(&f.lock);
     return CUDA_SUCCESS;
 }
@@ -239,8 +270,8 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
             *(CUmemorytype *)values[i] = !a.address ? 0 : a.address == a.shadow ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
             break;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = 0; break;
-        case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address ? (CUcontext)&f : NULL; break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = 0; break;
+        case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address ? &f.contexts[a.device] : NULL; break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = a.device; break;
         default: return CUDA_ERROR_INVALID_VALUE;
         }
     return CUDA_SUCCESS;
@@ -401,6 +432,7 @@ static void run(const struct operation *o)
 static void *stream_thread(void *argument)
 {
     CUstream s = argument;
+    running_on = device_of(s->context);
     unsigned pace = (unsigned)(uintptr_t)argument;
     pthread_mutex_lock(&f.lock);
     for (;;) {
@@ -443,20 +475,34 @@ static void start_stream(CUstream s)
     pthread_detach(thread);
 }
 
+/* Under the lock. */
+static CUstream new_stream(void)
+{
+    CUstream s = calloc(1, sizeof *s);
+    s->context = current();
+    s->id = ++f.stream_ids;
+    start_stream(s);
+    return s;
+}
+
+/* The two that have a name are the current context's. */
 static CUstream real_stream(CUstream s)
 {
-    if (s && s != CU_STREAM_LEGACY)
+    if (s && s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD)
         return s;
+    CUstream *named = s == CU_STREAM_PER_THREAD ? &per_thread[device_of(current())] : &current()->legacy;
     pthread_mutex_lock(&f.lock);
-    if (!f.legacy_started)
-        f.legacy_started = true, start_stream(&f.legacy);
+    if (!*named)
+        *named = new_stream();
     pthread_mutex_unlock(&f.lock);
-    return &f.legacy;
+    return *named;
 }
 
 static CUresult enqueue(CUstream stream, const struct operation *o)
 {
     CUstream s = real_stream(stream);
+    if (o->kind == RECORD && o->event->context != s->context)
+        return CUDA_ERROR_INVALID_HANDLE;
     struct operation *copy = aligned_alloc(64, (sizeof *o + 63) / 64 * 64);
     *copy = *o;
     copy->next = NULL;
@@ -487,10 +533,16 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
 {
     (void)flags, (void)priority;
     ENTER(true);
-    *stream = calloc(1, sizeof **stream);
     pthread_mutex_lock(&f.lock);
-    start_stream(*stream);
+    *stream = new_stream();
     pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
+{
+    ENTER(true);
+    *id = real_stream(stream)->id;
     return CUDA_SUCCESS;
 }
 
@@ -528,17 +580,18 @@ CUresult cuStreamSynchronize(CUstream stream)
 /* All memory of the context is gone; what still uses it crashes, or dies in see(). */
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
-    (void)device;
     cuCtxSynchronize();
     pthread_mutex_lock(&f.lock);
     for (int i = 0; i < ALLOCATIONS; i++) {
         struct allocation *a = &f.allocations[i];
+        if (!a->address || a->device != device)
+            continue;
         if (a->address == a->shadow)
             free(a->address);
         *a = (struct allocation){0};
     }
-    f.used = 0;
-    f.context_id++;
+    f.contexts[device].used = 0;
+    f.contexts[device].id++;
     pthread_mutex_unlock(&f.lock);
     return CUDA_SUCCESS;
 }
@@ -566,6 +619,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     (void)flags;
     ENTER(true);
     *event = calloc(1, sizeof **event);
+    (*event)->context = current();
     return CUDA_SUCCESS;
 }
 
@@ -647,7 +701,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
     ENTER(true);
     if (!x || !y || !z || !tx || ty * tz != 1 || shared > shared_memory() || extra)
         return CUDA_ERROR_INVALID_VALUE;
-    return enqueue(stream, &(struct operation){.kind = KERNEL, .name = (const char *)function, .args = *(struct gg_args *)parameters[0]});
+    if (function->context != current() || real_stream(stream)->context != current())
+        return CUDA_ERROR_INVALID_HANDLE;
+    return enqueue(stream, &(struct operation){.kind = KERNEL, .name = function->name, .args = *(struct gg_args *)parameters[0]});
 }
 
 /* Early or in clusters: it is all the same here, but a grid must consist of whole clusters. */
@@ -719,25 +775,46 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute what, CUdevice devi
     }
 TRIVIAL(cuGetErrorString, (CUresult e, const char **text), false, (void)e, *text = "a planned failure")
 TRIVIAL(cuDriverGetVersion, (int *version), false, *version = CUDA_VERSION)
-TRIVIAL(cuDeviceGet, (CUdevice *device, int ordinal), false, *device = ordinal)
 TRIVIAL(cuDeviceGetCount, (int *count), false, *count = devices())
 TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void)device, snprintf(name, (size_t)length, "fake"))
 TRIVIAL(cuDeviceTotalMem, (size_t *bytes, CUdevice device), false, (void)device, *bytes = memory_size())
-TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, (void)device, *context = (CUcontext)&f)
-TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts = context != NULL)
-TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, (void)context, contexts++)
-TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = contexts ? (CUcontext)&f : NULL)
-TRIVIAL(cuCtxGetId, (CUcontext context, unsigned long long *id), false, (void)context, *id = f.context_id)
-TRIVIAL(cuCtxGetDevice, (CUdevice *device), true, *device = 0)
-TRIVIAL(cuModuleLoadData, (CUmodule *module, const void *image), true, *module = (CUmodule)image)
-TRIVIAL(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name), true, (void)module, *function = (CUfunction)strdup(name))
+TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, *context = &f.contexts[device])
+TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts += !contexts, stack[contexts - 1] = context)
+TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, stack[contexts++] = context)
+TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = current())
+TRIVIAL(cuCtxGetId, (CUcontext context, unsigned long long *id), false, *id = context->id + ((unsigned long long)device_of(context) << 32))
+TRIVIAL(cuCtxGetDevice, (CUdevice *device), true, *device = device_of(current()))
 TRIVIAL(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute what, int value), true, (void)function, (void)what, (void)value)
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    ENTER(false);
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    (void)image;
+    ENTER(true);
+    *module = malloc(sizeof **module);
+    (*module)->context = current();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    ENTER(true);
+    *function = malloc(sizeof **function + strlen(name) + 1);
+    (*function)->context = module->context;
+    strcpy((*function)->name, name);
+    return CUDA_SUCCESS;
+}
 
 CUresult cuCtxPopCurrent(CUcontext *context)
 {
     if (contexts == 0)
         die("cuCtxPopCurrent without cuCtxPushCurrent");
-    *context = (CUcontext)&f;
-    contexts--;
+    *context = stack[--contexts];
     return CUDA_SUCCESS;
 }

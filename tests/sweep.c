@@ -2,14 +2,14 @@
  * function from then on, or the whole GPU from then on. After each: every byte of every result right, or the documented error where operands lie
  * in GPU memory; one line of warning at most; nothing leaked; no hang; and the next calls right.
  *
- *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--seed N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR/cold|warm]] [--table FILE]
+ *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--seed N] [--part I/N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR/cold|warm]] [--table FILE]
  *
  * The driver must be fail_cuda.c's, which LD_LIBRARY_PATH puts in the way of the real one or of fake_cuda.c's; fail_libc.c is preloaded, or its half
  * is left out. Each scenario runs undisturbed in a process of its own, which counts its calls; then each call of each function (at most N of
  * them, evenly spread, where a function is called more often, as in polling) is a case: a cold one, in a process of its own whose first calls it
  * hits, and, for failures that a GPU survives, a warm one, many of them one after the other in a process that has been at work before. --seconds S:
  * what can be done in that time: in half of it warm ones, of all scenarios in turn, then cold ones, every function's first calls first; else at
- * random, which --seed changes. */
+ * random, which --seed changes. --part 2/5: the second of five shares, for several sweeps side by side that are together a whole one. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
@@ -265,11 +265,21 @@ static void finish(struct worker *w, int status)
     w->pid = 0;
 }
 
+static unsigned part = 1, parts = 1;
+
+/* By what the case is, not by its number: how many calls a scenario makes is a matter of timing, and another sweep counts others. */
+static bool is_mine(const struct plan *p)
+{
+    uint64_t state = p->scenario + 64u * (p->shim + 2u * (p->function + 128u * (p->mode + 4u * (uint64_t)(p->error & 1023)))) + ((uint64_t)p->nth << 36);
+    return (rng(&state) + (p->warm > 0)) % parts == part - 1;
+}
+
 static void add(bool warm, int scenario, int shim, int function, unsigned long nth, enum fault_mode mode, int error)
 {
+    const struct plan p = {(unsigned char)scenario, (unsigned char)shim, (unsigned char)function, (unsigned char)mode, (unsigned)nth, error, warm};
     struct plan *to = warm ? &warm_cases[warm_count] : &cases[case_count];
-    if (warm ? warm_count < MAX_CASES : case_count < MAX_CASES) {
-        *to = (struct plan){(unsigned char)scenario, (unsigned char)shim, (unsigned char)function, (unsigned char)mode, (unsigned)nth, error, warm};
+    if (is_mine(&p) && (warm ? warm_count < MAX_CASES : case_count < MAX_CASES)) {
+        *to = p;
         *(warm ? &warm_count : &case_count) += 1;
     }
 }
@@ -385,7 +395,7 @@ int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so", *only = NULL, *table = NULL;
     long seconds = 0, jobs = sysconf(_SC_NPROCESSORS_ONLN), most = 400;
-    const struct option options[] = {{"lib", 1, 0, 'l'}, {"seconds", 1, 0, 's'}, {"jobs", 1, 0, 'j'}, {"most", 1, 0, 'm'}, {"seed", 1, 0, 'r'}, {"only", 1, 0, 'o'},
+    const struct option options[] = {{"lib", 1, 0, 'l'}, {"seconds", 1, 0, 's'}, {"jobs", 1, 0, 'j'}, {"most", 1, 0, 'm'}, {"seed", 1, 0, 'r'}, {"part", 1, 0, 'p'}, {"only", 1, 0, 'o'},
                                      {"table", 1, 0, 't'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
@@ -394,11 +404,16 @@ int main(int argc, char **argv)
         case 'j': jobs = atol(optarg); break;
         case 'm': most = atol(optarg); break;
         case 'r': seed = strtoull(optarg, NULL, 10); break;
+        case 'p':
+            if (sscanf(optarg, "%u/%u", &part, &parts) != 2 || part < 1 || part > parts)
+                return 2;
+            break;
         case 'o': only = optarg; break;
         case 't': table = optarg; break;
         default: return 2;
         }
     jobs = jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
+    const double begun = now();
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("GPUGEMM_MODE", "gpu", 1);
     setenv("GPUGEMM_THREADS", "2", 0);
@@ -467,7 +482,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < batches; i++)
         batch[i].turn = turns[batch[i].first->scenario][batch[i].first->shim]++ * batches + i;
     qsort(batch, (size_t)batches, sizeof *batch, by_turn);
-    double begun = now();
+    const double half = (now() - begun + (double)seconds) / 2;
     deadline = seconds ? begun + (double)seconds : 0;
     long next = 0, next_warm = 0, running = 0;
     for (;;) {
@@ -475,7 +490,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < jobs && time_left; i++) {
             if (worker[i].pid)
                 continue;
-            if (next_warm < batches && (next == case_count || !seconds || now() - begun < (double)seconds / 2)) {
+            if (next_warm < batches && (next == case_count || !seconds || now() - begun < half)) {
                 start(&worker[i], batch[next_warm++].first, false);
             } else if (next < case_count) {
                 start(&worker[i], &cases[next++], false);

@@ -37,17 +37,25 @@ refused "no code for this GPU" cuModuleLoadData 209 1
 says "no permission" 'none: .' FAIL_CUDA_PLAN="cuInit 304"
 says "in exclusive use" 'none: no CUDA device could be opened: .' FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46"
 
-for list in 0 0,7 7,0 0,0; do
+for list in 0 0,77 77,0 0,0; do
     right "GPUGEMM_DEVICES=$list" 0 GPUGEMM_DEVICES=$list
     [ "$gpu" -gt 0 ] || fail "GPUGEMM_DEVICES=$list: nothing on the GPU"
 done
-right "GPUGEMM_DEVICES=7" 0 GPUGEMM_DEVICES=7
+right "GPUGEMM_DEVICES=77" 0 GPUGEMM_DEVICES=77
 [ "$gpu" = 0 ] || fail "a device that is not there"
 for list in x MIG-GPU-0/1/0 0x -1 , "0 1" 99999999999999999999; do right "GPUGEMM_DEVICES=$list" 1 GPUGEMM_DEVICES="$list"; done
 
 if [ "$4" = real ]; then # which the driver itself reads
     for list in "" -1 7 0 0,0 7,0 nonsense GPU-00000000-0000-0000-0000-000000000000 MIG-GPU-00000000-0000-0000-0000-000000000000/1/0; do
         right "CUDA_VISIBLE_DEVICES=$list" 0 CUDA_VISIBLE_DEVICES="$list"
+    done
+    gpus=$("$command" info --json | sed -n 's/.*"gpus": *\([0-9]*\).*/\1/p')
+    for list in 1 1,0; do
+        [ "${gpus:-0}" -gt 1 ] || { echo "no second GPU: CUDA_VISIBLE_DEVICES=$list is not tried"; continue; }
+        right "CUDA_VISIBLE_DEVICES=$list" 0 CUDA_VISIBLE_DEVICES=$list
+        [ "$gpu" -gt 0 ] || fail "CUDA_VISIBLE_DEVICES=$list: nothing on the GPU"
+        says "CUDA_VISIBLE_DEVICES=$list" "(device 0)" CUDA_VISIBLE_DEVICES=$list
+        says "GPUGEMM_DEVICES=$list" "(device 1)" GPUGEMM_DEVICES=$list
     done
 else # the first in exclusive use, the next is ours
     export FAKE_CUDA_DEVICES=3

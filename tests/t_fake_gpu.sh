@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_fake_gpu.sh LIB FAKE_LIBCUDA BIN — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device memory:
+# t_fake_gpu.sh LIB FAKE_LIBCUDA BIN [several] — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device memory:
 # host operands, GPU operands, tiles forced by little memory, threads, fork, exit, memory given back; and the file in which the
-# machine's rates are kept: written whole, read back, and of no harm whatever is in it.
+# machine's rates are kept: written whole, read back, and of no harm whatever is in it. `several`: instead, what is for several GPUs, on three.
 . "$(dirname "$0")/lib.sh"
 mkdir "$work/driver" && cp "$(realpath "${2:?usage: t_fake_gpu.sh LIB FAKE_LIBCUDA BIN}")" "$work/driver/libcuda.so.1"
 bin=$(realpath "$3")
@@ -14,10 +14,14 @@ on_fake() {
     shift
     timeout "${LIMIT:-120}" env "$@" --lib "$LIB" > "$work/out" 2> "$work/err"
     status=$?
-    [ $status = 0 ] || fail "$what: status $status: $(grep -vE '^[a-z_0-9]+ +[0-9]+ calls$' "$work/out" | head -3) $(head -3 "$work/err")"
+    [ $status = 0 ] || fail "$what: status $status: $(grep -vE '^[a-z_0-9]+ +[0-9]+ calls$| ok$' "$work/out" | head -3) $(head -3 "$work/err")"
     echo "$what: $(tail -1 "$work/out")"
 }
 
+if [ "${4:-}" = several ]; then
+    on_fake "three GPUs" FAKE_CUDA_ARCH=90 FAKE_CUDA_DEVICES=3 "$bin/t_gpus"
+    finish
+fi
 for arch in 70 90; do
     on_fake "host operands, $arch" FAKE_CUDA_ARCH=$arch "$bin/fuzz" --calls "$calls" --seed $arch --expect-gpu
     on_fake "GPU operands, $arch" FAKE_CUDA_ARCH=$arch "$bin/fuzz" --calls "$calls" --seed $arch --device --expect-gpu

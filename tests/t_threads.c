@@ -58,6 +58,16 @@ static void in_parallel(void *(*work)(void *), int count, int at_once)
     }
 }
 
+static void check_statistics(unsigned long made)
+{
+    struct gpugemm_stats stats = {0};
+    if (!read_stats)
+        return;
+    read_stats(&stats, sizeof stats);
+    CHECK(stats.calls == made, "%llu calls counted of %lu", (unsigned long long)stats.calls, made);
+    CHECK(stats.calls == stats.cpu + stats.device + stats.staged, "calls != cpu + device + staged");
+}
+
 int main(int argc, char **argv)
 {
     bool expect_gpu = open_by_arguments(argc, argv);
@@ -67,13 +77,13 @@ int main(int argc, char **argv)
     in_parallel(mixed, THREADS, THREADS); /* the first calls of the process come from 16 threads at once */
     in_parallel(row_block, THREADS, THREADS);
     in_parallel(one_call, SHORT_LIVED, 8);
-    struct gpugemm_stats stats = {0};
-    if (read_stats) {
-        read_stats(&stats, sizeof stats);
-        CHECK(stats.calls == calls, "%llu calls counted of %lu", (unsigned long long)stats.calls, (unsigned long)calls);
-        CHECK(stats.calls == stats.cpu + stats.device + stats.staged, "calls != cpu + device + staged");
-    }
     CHECK(!expect_gpu || gpu_calls() > 0, "no call was served by the GPU");
+    check_statistics(calls);
+    if (reset_stats) {
+        reset_stats();
+        in_parallel(one_call, 160, 8);
+        check_statistics(160);
+    }
     printf("%lu calls, %llu on the GPU: %d failures\n", (unsigned long)calls, (unsigned long long)gpu_calls(), test_failures);
     return test_failures != 0;
 }

@@ -1,0 +1,454 @@
+/* t_gpus.c — programs on a machine with several GPUs: operands on the second while the first is current, on both, in host memory while the second is
+ * current; threads that have a GPU each; a stream of the wrong GPU; one GPU reset while the other goes on; the stream that each thread has. Each in a
+ * process of its own. Every byte must be right, and the program's current context what it was. Works on fake_cuda.c, too, with FAKE_CUDA_DEVICES=2.
+ *
+ *   t_gpus --lib LIB [--only NAME] */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "problem.h"
+
+/* clang-format off */
+typedef void *handle;
+#define DRIVER(X)                                                                                                      \
+    X(cuInit, (unsigned)) X(cuDeviceGetCount, (int *)) X(cuDevicePrimaryCtxRetain, (handle *, int)) X(cuDevicePrimaryCtxReset_v2, (int))              \
+    X(cuCtxSetCurrent, (handle)) X(cuCtxGetCurrent, (handle *)) X(cuCtxSynchronize, (void)) X(cuMemAlloc_v2, (uint64_t *, size_t))                   \
+    X(cuMemFree_v2, (uint64_t)) X(cuMemHostAlloc, (void **, size_t, unsigned)) X(cuMemFreeHost, (void *)) X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t)) \
+    X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t)) X(cuStreamCreateWithPriority, (handle *, unsigned, int)) X(cuStreamSynchronize, (handle))
+/* clang-format on */
+static struct {
+#define X(name, parameters) int (*name) parameters;
+    DRIVER(X)
+#undef X
+    int (*managed)(uint64_t *, size_t, unsigned), (*begin)(handle, int), (*end)(handle, handle *),
+        (*instantiate)(handle *, handle, unsigned long long), (*launch)(handle, handle);
+} cu; /* the last five, for managed memory and graphs: not in the fake */
+
+#define GOOD(call) CHECK((call) == 0, "%s failed", #call)
+
+enum { GPUS = 8, MANY = 20 };
+static const handle legacy = (handle)1, per_thread = (handle)2; /* streams */
+static int gpus;
+static handle context[GPUS];
+static struct problem small, middle, large, deep, wide;
+static __typeof__(gpugemm_sgemm) *sgemm;
+static __typeof__(gpugemm_dgemm) *dgemm;
+static __typeof__(gpugemm_info_json) *info;
+static __typeof__(gpugemm_stats_read) *stats;
+
+static void use(int gpu) { GOOD(cu.cuCtxSetCurrent(context[gpu])); }
+
+static void open_gpus(void)
+{
+    GOOD(cu.cuInit(0));
+    for (int i = 0; i < gpus; i++)
+        GOOD(cu.cuDevicePrimaryCtxRetain(&context[i], i));
+    use(0);
+}
+
+static uint64_t gpu_calls(void)
+{
+    struct gpugemm_stats s;
+    stats(&s, sizeof s);
+    return s.device + s.staged;
+}
+
+/* Where an operand lies: on GPU 0, 1, …, or */
+enum { HOST = -1, PINNED = -2, MANAGED = -3 /* the second GPU's */ };
+
+static void *allocate(int where, size_t bytes)
+{
+    uint64_t there = 0;
+    void *host = NULL;
+    if (where == PINNED)
+        GOOD(cu.cuMemHostAlloc(&host, bytes, 0));
+    if (where == MANAGED) {
+        use(1);
+        GOOD(cu.managed(&there, bytes, 1));
+        return (void *)there;
+    }
+    if (where < 0)
+        return host ? host : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    use(where);
+    GOOD(cu.cuMemAlloc_v2(&there, bytes));
+    return (void *)there;
+}
+
+static void release(int where, void *memory)
+{
+    if (where == HOST)
+        free(memory);
+    if (where == PINNED)
+        GOOD(cu.cuMemFreeHost(memory));
+    if (where == HOST || where == PINNED)
+        return;
+    use(where == MANAGED ? 1 : where);
+    GOOD(cu.cuMemFree_v2((uint64_t)memory));
+}
+
+static void wait_for(const int where[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (where[i] >= 0 || where[i] == MANAGED) {
+            use(where[i] == MANAGED ? 1 : where[i]);
+            GOOD(cu.cuCtxSynchronize());
+        }
+}
+
+static int call_api(const struct problem *p, const struct call *x, handle stream)
+{
+    const enum gpugemm_transpose ta = p->transa ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS, tb = p->transb ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS;
+    return p->spelling->dbl ? dgemm(GPUGEMM_COL_MAJOR, ta, tb, x->m, x->n, x->k, x->alpha, x->a, x->lda, x->b, x->ldb, x->beta, x->c, x->ldc, stream)
+                            : sgemm(GPUGEMM_COL_MAJOR, ta, tb, x->m, x->n, x->k, (float)x->alpha, x->a, x->lda, x->b, x->ldb, (float)x->beta, x->c,
+                                    x->ldc, stream);
+}
+
+/* A call with its operands there, while `at` is the current GPU; by gpugemm_?gemm on `stream`, or with NULL by its BLAS name. Its status. */
+static int placed(const struct problem *p, const int where[3], int at, handle stream, const char *when)
+{
+    struct operands o = operands_new(p);
+    unsigned char *there[3];
+    handle now = NULL;
+    problem_reset(p, &o);
+    for (int i = 0; i < 3; i++) {
+        there[i] = allocate(where[i], p->bytes[i]);
+        if (where[i] < 0)
+            memcpy(there[i], o.image[i], p->bytes[i]);
+        else
+            GOOD(cu.cuMemcpyHtoD_v2((uint64_t)there[i], o.image[i], p->bytes[i]));
+    }
+    wait_for(where); /* a copy of pageable memory may still be on its way to the GPU when it returns */
+    use(at);
+    struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
+    int status = 0;
+    if (stream)
+        status = call_api(p, &x, stream);
+    else
+        call_gemm(p->spelling, &x);
+    GOOD(cu.cuCtxGetCurrent(&now));
+    CHECK(now == context[at], "%s: the current context has changed", when);
+    if (stream)
+        wait_for(where);
+    for (int i = 0; i < 3; i++)
+        if (where[i] < 0)
+            memcpy(o.image[i], there[i], p->bytes[i]);
+        else
+            GOOD(cu.cuMemcpyDtoH_v2(o.image[i], (uint64_t)there[i], p->bytes[i]));
+    const char *wrong = problem_wrong(p, &o);
+    if (status)
+        CHECK(wrong && !strcmp(wrong, "C is as it was"), "%s, %d %d %d at %d: status %d, and %s", when, where[0], where[1], where[2], at, status,
+              wrong);
+    else
+        CHECK(!wrong, "%s, %d %d %d at %d: %s", when, where[0], where[1], where[2], at, wrong);
+    for (int i = 0; i < 3; i++)
+        release(where[i], there[i]);
+    operands_free(&o);
+    return status;
+}
+
+static void right(const struct problem *p, int a, int b, int c, int at, handle stream, const char *when)
+{
+    const int status = placed(p, (const int[]){a, b, c}, at, stream, when);
+    CHECK(!status, "%s, %d %d %d at %d: status %d", when, a, b, c, at, status);
+}
+
+/* ---- the programs --------------------------------------------------------------------------------------------------------------------------- */
+
+/* The library's first call of all has its operands on the second GPU, and the first is current. */
+static void second(void)
+{
+    open_gpus();
+    right(&middle, 1, 1, 1, 0, NULL, "on the second GPU");
+    right(&large, 1, 1, 1, 0, NULL, "on the second GPU");
+    right(&small, 1, 1, 1, 1, legacy, "on the second GPU");
+    right(&middle, HOST, HOST, HOST, 1, NULL, "in host memory");
+    right(&large, PINNED, HOST, PINNED, 1, NULL, "in host memory");
+    right(&middle, 0, 0, 0, 1, NULL, "on the first GPU");
+    CHECK(gpu_calls() == 6, "%llu of 6 calls on the GPU", (unsigned long long)gpu_calls());
+}
+
+static void everywhere(void)
+{
+    open_gpus();
+    for (int a = PINNED; a < 2; a++)
+        for (int b = PINNED; b < 2; b++)
+            for (int c = PINNED; c < 2; c++) {
+                const struct problem *p = (a + b + c) & 1 ? &small : &middle;
+                right(p, a, b, c, (a ^ b) & 1, NULL, "here and there");
+                if (a >= 0 || b >= 0 || c >= 0)
+                    right(p, a, b, c, (b ^ c) & 1, legacy, "here and there, gpugemm_*");
+            }
+    for (int i = 2; i < gpus; i++)
+        right(&large, i, 0, 1, 0, NULL, "on three GPUs");
+}
+
+static void managed(void)
+{
+    if (!cu.managed)
+        return;
+    open_gpus();
+    for (int a = MANAGED; a < 2; a++)
+        for (int b = MANAGED; b < 2; b++)
+            for (int c = MANAGED; c < 2; c++)
+                if (a == MANAGED || b == MANAGED || c == MANAGED)
+                    right((a + b + c) & 1 ? &small : &middle, a, b, c, (a ^ b) & 1, NULL, "managed memory");
+}
+
+/* GPUGEMM_DEVICES: host operands are the second's. */
+static void chosen(void)
+{
+    setenv("GPUGEMM_DEVICES", "1", 1);
+    open_gpus();
+    right(&middle, HOST, HOST, HOST, 0, NULL, "GPUGEMM_DEVICES=1");
+    right(&middle, 0, 0, 0, 0, NULL, "GPUGEMM_DEVICES=1");
+    right(&middle, 1, 0, 1, 0, NULL, "GPUGEMM_DEVICES=1");
+    char *text = info();
+    CHECK(text && strstr(text, "\"ordinal\": 1,"), "it is not the second: %.200s", text);
+    free(text);
+    CHECK(gpu_calls() == 3, "%llu of 3 calls on the GPU", (unsigned long long)gpu_calls());
+}
+
+static void *one_thread(void *argument)
+{
+    const int mine = (int)(intptr_t)argument % gpus;
+    handle stream;
+    use(mine);
+    GOOD(cu.cuStreamCreateWithPriority(&stream, 1, 0));
+    for (int round = 0; round < 5; round++) {
+        const struct problem *p = round & 1 ? &small : &middle;
+        right(p, mine, mine, mine, mine, stream, "a GPU a thread");
+        right(p, HOST, HOST, HOST, mine, NULL, "a GPU a thread");
+        right(p, mine, HOST, mine, mine, NULL, "a GPU a thread");
+        right(p, (mine + 1) % gpus, mine, HOST, mine, stream, "a GPU a thread");
+    }
+    return NULL;
+}
+
+/* More threads than one GPU has lanes. */
+static void threads(void)
+{
+    pthread_t thread[MANY];
+    open_gpus();
+    for (intptr_t i = 0; i < MANY; i++)
+        if (pthread_create(&thread[i], NULL, one_thread, (void *)i))
+            exit(1);
+    for (int i = 0; i < MANY; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static struct operands crowd[MANY];
+static pthread_barrier_t together;
+
+static void *host_thread(void *o)
+{
+    pthread_barrier_wait(&together);
+    for (int round = 0; round < 4; round++)
+        problem_try(&large, o);
+    return NULL;
+}
+
+/* The first GPU's lanes are all there when the second needs its own. */
+static void lanes(void)
+{
+    pthread_t thread[MANY];
+    open_gpus();
+    pthread_barrier_init(&together, NULL, MANY);
+    for (int i = 0; i < MANY; i++) {
+        crowd[i] = operands_new(&large);
+        if (pthread_create(&thread[i], NULL, host_thread, &crowd[i]))
+            exit(1);
+    }
+    for (int i = 0; i < MANY; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK(!problem_wrong(&large, &crowd[i]), "one of many on the first GPU");
+    }
+    right(&middle, 1, HOST, 1, 0, legacy, "after many on the first GPU");
+}
+
+/* A stream of the GPU that does not hold C: an error, and nothing more. */
+static void wrong_stream(void)
+{
+    handle stream;
+    open_gpus();
+    right(&deep, 1, 1, 1, 0, legacy, "before");
+    use(0);
+    GOOD(cu.cuStreamCreateWithPriority(&stream, 1, 0));
+    int status = placed(&deep, (const int[]){1, 1, 1}, 0, stream, "a stream of another GPU");
+    CHECK(status == GPUGEMM_GPU_ERROR, "a stream of another GPU: status %d", status);
+    right(&middle, 0, 0, 0, 0, stream, "after it");
+    right(&deep, 1, 1, 1, 0, legacy, "after it");
+    uint64_t before = gpu_calls();
+    right(&middle, HOST, HOST, HOST, 0, NULL, "after it");
+    CHECK(gpu_calls() == before + 1, "the GPU is not used any more");
+}
+
+/* cudaDeviceReset of one GPU: the other's calls go on as ever. */
+static void reset(void)
+{
+    for (int gone = 1; gone >= 0; gone--) {
+        open_gpus();
+        right(&large, HOST, HOST, HOST, 0, NULL, "before a reset");
+        right(&deep, gone, HOST, gone, 0, legacy, "before a reset");
+        GOOD(cu.cuDevicePrimaryCtxReset_v2(gone));
+        use(1 - gone);
+        right(&deep, 1 - gone, 1 - gone, 1 - gone, 1 - gone, legacy, "the other GPU");
+        right(&large, HOST, 1 - gone, HOST, 1 - gone, legacy, "the other GPU");
+        right(&large, HOST, HOST, HOST, 1 - gone, NULL, "after a reset");
+        open_gpus();
+        right(&deep, gone, gone, gone, 1, legacy, "after a reset and a return");
+    }
+}
+
+/* CU_STREAM_PER_THREAD is one handle and many streams: what a call needs beside its operands must not be another thread's. */
+static void *own_stream(void *argument)
+{
+    const int mine = (int)(intptr_t)argument % 2;
+    const struct problem *p = (intptr_t)argument & 2 ? &deep : &wide;
+    unsigned char *there[3];
+    struct operands o = operands_new(p);
+    use(mine);
+    for (int i = 0; i < 3; i++)
+        there[i] = allocate(mine, p->bytes[i]);
+    struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
+    for (int round = 0; round < 20; round++) {
+        problem_reset(p, &o);
+        for (int i = 0; i < 3; i++)
+            GOOD(cu.cuMemcpyHtoD_v2((uint64_t)there[i], o.image[i], p->bytes[i]));
+        GOOD(cu.cuStreamSynchronize(legacy));
+        int status = call_api(p, &x, per_thread);
+        CHECK(!status, "a stream a thread: status %d", status);
+        GOOD(cu.cuStreamSynchronize(per_thread));
+        for (int i = 0; i < 3; i++)
+            GOOD(cu.cuMemcpyDtoH_v2(o.image[i], (uint64_t)there[i], p->bytes[i]));
+        const char *wrong = problem_wrong(p, &o);
+        CHECK(!wrong, "a stream a thread, round %d: %s", round, wrong);
+    }
+    operands_free(&o);
+    return NULL;
+}
+
+static void own_streams(void)
+{
+    pthread_t thread[8];
+    setenv("GPUGEMM_KERNEL", "sgemm_tma_128x256", 1); /* A and B are packed in the workspace */
+    open_gpus();
+    for (intptr_t i = 0; i < 8; i++)
+        if (pthread_create(&thread[i], NULL, own_stream, (void *)i))
+            exit(1);
+    for (int i = 0; i < 8; i++)
+        pthread_join(thread[i], NULL);
+}
+
+/* A graph of the second GPU, captured and launched while the first is current. */
+static void captured(void)
+{
+    const struct problem *p = &deep;
+    unsigned char *there[3];
+    struct operands o = operands_new(p);
+    handle stream, graph = NULL, exec = NULL;
+    if (!cu.begin || !cu.end || !cu.instantiate || !cu.launch)
+        return;
+    open_gpus();
+    for (int i = 0; i < 3; i++)
+        there[i] = allocate(1, p->bytes[i]);
+    use(1);
+    GOOD(cu.cuStreamCreateWithPriority(&stream, 1, 0));
+    use(0);
+    struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
+    right(p, 1, 1, 1, 0, stream, "before the capture");
+    GOOD(cu.begin(stream, 0));
+    int status = call_api(p, &x, stream);
+    CHECK(!status, "captured: status %d", status);
+    GOOD(cu.end(stream, &graph));
+    GOOD(cu.instantiate(&exec, graph, 0));
+    for (int round = 0; round < 3; round++) {
+        problem_reset(p, &o);
+        for (int i = 0; i < 3; i++)
+            GOOD(cu.cuMemcpyHtoD_v2((uint64_t)there[i], o.image[i], p->bytes[i]));
+        use(1);
+        GOOD(cu.cuCtxSynchronize());
+        use(0);
+        GOOD(cu.launch(exec, stream));
+        GOOD(cu.cuStreamSynchronize(stream));
+        for (int i = 0; i < 3; i++)
+            GOOD(cu.cuMemcpyDtoH_v2(o.image[i], (uint64_t)there[i], p->bytes[i]));
+        const char *wrong = problem_wrong(p, &o);
+        CHECK(!wrong, "launch %d of the graph: %s", round, wrong);
+    }
+    operands_free(&o);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} programs[] = {{"second", second}, {"everywhere", everywhere},     {"managed", managed}, {"chosen", chosen},           {"threads", threads},
+                {"lanes", lanes},   {"wrong-stream", wrong_stream}, {"reset", reset},     {"own-streams", own_streams}, {"captured", captured}};
+
+/* In a process of its own: the driver does not survive a fork. */
+static int count(void)
+{
+    int n = 0, status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(cu.cuInit(0) || cu.cuDeviceGetCount(&n) ? 0 : n);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *lib = "build/libgpugemm.so", *only = NULL;
+    for (int i = 1; i + 1 < argc; i++) {
+        lib = !strcmp(argv[i], "--lib") ? argv[i + 1] : lib;
+        only = !strcmp(argv[i], "--only") ? argv[i + 1] : only;
+    }
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    setenv("GPUGEMM_MODE", "gpu", 1);
+    void *library = open_library(lib, RTLD_GLOBAL), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
+    find_spellings(library);
+    *(void **)&sgemm = dlsym(library, "gpugemm_sgemm"), *(void **)&dgemm = dlsym(library, "gpugemm_dgemm");
+    *(void **)&info = dlsym(library, "gpugemm_info_json"), *(void **)&stats = dlsym(library, "gpugemm_stats_read");
+#define X(name, parameters)                                                                                                                          \
+    if (!(*(void **)&cu.name = dlsym(driver, #name)))                                                                                                \
+        return printf("skipped: the driver has no %s\n", #name), SKIP;
+    DRIVER(X)
+#undef X
+    *(void **)&cu.managed = dlsym(driver, "cuMemAllocManaged");
+    *(void **)&cu.begin = dlsym(driver, "cuStreamBeginCapture_v2"), *(void **)&cu.end = dlsym(driver, "cuStreamEndCapture");
+    *(void **)&cu.instantiate = dlsym(driver, "cuGraphInstantiateWithFlags"), *(void **)&cu.launch = dlsym(driver, "cuGraphLaunch");
+    gpus = count();
+    if (gpus < 2)
+        return printf("skipped: %d GPU%s, and this is for two and more\n", gpus, gpus == 1 ? "" : "s"), SKIP;
+    gpus = gpus < GPUS ? gpus : GPUS;
+    const struct spelling *d = NULL, *s = NULL;
+    for (int i = 0; i < SPELLINGS; i++) {
+        d = strcmp(spellings[i].name, "dgemm_") ? d : &spellings[i];
+        s = strcmp(spellings[i].name, "cblas_sgemm") ? s : &spellings[i];
+    }
+    small = problem_make(d, false, false, 60, 50, 40, 0, 0);
+    middle = problem_make(s, true, false, 233, 170, 100, 2, 5);
+    large = problem_make(d, false, true, 450, 400, 50, 2, 1);
+    deep = problem_make(s, false, false, 48, 40, 3000, 2, 1); /* its k is cut up, and its parts lie in the stream's workspace */
+    wide = problem_make(s, false, false, 160, 150, 700, 2, 3);
+    int failures = 0;
+    for (unsigned i = 0; i < sizeof programs / sizeof *programs; i++) {
+        if (only && strcmp(only, programs[i].name))
+            continue;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(120);
+            programs[i].run();
+            exit(test_failures != 0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        printf("%-14s %s", programs[i].name, status ? "FAILED" : "ok");
+        if (WIFSIGNALED(status))
+            printf(", signal %d", WTERMSIG(status));
+        putchar('\n');
+        failures += status != 0;
+    }
+    printf("%d GPUs, %d failures\n", gpus, failures);
+    return failures != 0;
+}
