@@ -28,7 +28,7 @@ void gg_driver_give_up(CUresult e, const char *what);
 
 struct gg_workspace {
     gg_stream stream;
-    unsigned long long id; /* of the stream: a handle comes again when its stream is destroyed, and CU_STREAM_PER_THREAD is every thread's */
+    unsigned long long id; /* of the stream, plus 1: a handle comes again when its stream is destroyed, and CU_STREAM_PER_THREAD is every thread's */
     void *memory;
     size_t bytes;
     int words;     /* of its first ones, given to calls; WORDS: those that are left must be cleared first */

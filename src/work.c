@@ -250,19 +250,33 @@ static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_strea
     return oldest;
 }
 
-static bool is_of(const struct gg_workspace *w, gg_stream stream, unsigned long long id) { return w->stream == stream && w->id == id; }
+static bool is_of(const struct gg_workspace *w, gg_stream stream, unsigned long long id)
+{
+    return w->stream == stream && (w->id == id || (id == 0 && stream != CU_STREAM_PER_THREAD));
+}
+
+/* To ask a stream that is being captured ends the capture: its id is then 0, unknown, and its handle must do. False: the driver failed. */
+static bool identify(gg_stream stream, bool capturing, unsigned long long *id)
+{
+    *id = 0;
+    if (!capturing && !GG_CU(cuStreamGetId, stream, id))
+        return false;
+    *id += !capturing;
+    return true;
+}
 
 /* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
  * graph captured is left to the graph. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {
     struct gg_device_state *state = gg_state_of(dev);
+    const bool capturing = gg_gpu_stream_capturing(stream);
     unsigned long long id;
-    if (!GG_CU(cuStreamGetId, stream, &id))
+    if (!identify(stream, capturing, &id))
         return NULL;
     pthread_mutex_lock(&state->lock);
     struct gg_workspace *mine = workspace_of(state, stream, id);
-    bool capturing = gg_gpu_stream_capturing(stream), fits = is_of(mine, stream, id) && mine->bytes >= bytes;
+    bool fits = is_of(mine, stream, id) && mine->bytes >= bytes;
     if (!fits && !capturing) {
         if (!mine->captured)
             gg_gpu_free(mine->memory);
@@ -283,13 +297,14 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
 {
     struct gg_device_state *state = gg_state_of(dev);
+    const bool capturing = gg_gpu_stream_capturing(stream);
     unsigned long long id;
-    if (!GG_CU(cuStreamGetId, stream, &id))
+    if (!identify(stream, capturing, &id))
         return NULL;
     pthread_mutex_lock(&state->lock);
     struct gg_workspace *mine = workspace_of(state, stream, id);
     uint32_t *words = mine->memory;
-    const bool capturing = gg_gpu_stream_capturing(stream), clear = next && (capturing || mine->words == WORDS);
+    const bool clear = next && (capturing || mine->words == WORDS);
     if (!is_of(mine, stream, id) || (clear && words && !gg_gpu_clear(words, (capturing ? 1 : WORDS) * sizeof *words, stream)))
         words = NULL;
     else if (next && !capturing)

@@ -5,7 +5,8 @@
  * and checks every access against its allocation. Streams are threads that run late and at their own pace: a missing wait shows as a
  * wrong result (or to ThreadSanitizer). Kernels are plain loops over struct gg_args, whichever the library chooses. Tensor maps must be such as the
  * driver takes, and describe the operands. A chain for the tensor cores multiplies nothing but what has been split before; few elements are such that
- * they are not certified, so each tier has its turn. Any call in a forked child of a process that has called cuInit aborts.
+ * they are not certified, so each tier has its turn. What comes on a stream that is being captured is kept for a graph; to wait for the stream or to ask
+ * for its id ends the capture. Any call in a forked child of a process that has called cuInit aborts.
  *
  *   FAKE_CUDA_MEMORY    bytes of the GPU, 1 GiB by default
  *   FAKE_CUDA_ARCH      its compute capability: 70, which has the simple rows only, by default; 90 has all
@@ -47,7 +48,7 @@ struct CUmod_st {
     CUcontext context;
 };
 
-enum kind { COPY, KERNEL, RECORD, WAIT };
+enum kind { COPY, FILL, KERNEL, RECORD, WAIT };
 
 struct operation {
     struct operation *next;
@@ -55,6 +56,7 @@ struct operation {
     char *dst;
     const char *src;
     size_t dst_pitch, src_pitch, width, height;
+    unsigned char value;
     const char *name;
     struct gg_args args;
     CUevent event;
@@ -66,10 +68,17 @@ struct CUevent_st {
     unsigned long recorded, done;
 };
 
+/* And one that has been instantiated. */
+struct CUgraph_st {
+    struct operation *first, *last;
+    bool invalid;
+};
+
 struct CUstream_st {
     struct CUstream_st *next; /* in the list of all */
     CUcontext context;
     unsigned long long id;
+    struct CUgraph_st *capture; /* NULL: it is not being captured */
     struct operation *first, *last;
     unsigned long enqueued, finished;
     bool destroyed;
@@ -425,6 +434,8 @@ static void run(const struct operation *o)
         for (size_t i = 0; i < o->height; i++)
             memcpy(see(o->dst + i * o->dst_pitch, o->width, false, "copy to"), see(o->src + i * o->src_pitch, o->width, false, "copy from"),
                    o->width);
+    else if (o->kind == FILL)
+        memset(see(o->dst, o->width, false, "fill"), o->value, o->width);
     else if (o->kind == KERNEL)
         run_kernel(o->name, &o->args);
 }
@@ -507,6 +518,13 @@ static CUresult enqueue(CUstream stream, const struct operation *o)
     *copy = *o;
     copy->next = NULL;
     pthread_mutex_lock(&f.lock);
+    if (s->capture) {
+        s->capture->invalid |= o->kind == RECORD || o->kind == WAIT;
+        *(s->capture->first ? &s->capture->last->next : &s->capture->first) = copy;
+        s->capture->last = copy;
+        pthread_mutex_unlock(&f.lock);
+        return CUDA_SUCCESS;
+    }
     if (copy->kind == RECORD)
         copy->generation = ++copy->event->recorded;
     if (copy->kind == WAIT)
@@ -539,9 +557,54 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
+{
+    (void)mode;
+    ENTER(true);
+    real_stream(stream)->capture = calloc(1, sizeof *stream->capture);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    ENTER(true);
+    CUstream s = real_stream(stream);
+    *graph = s->capture->invalid ? NULL : s->capture;
+    s->capture = NULL;
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    (void)flags;
+    ENTER(true);
+    *exec = (CUgraphExec)graph;
+    return CUDA_SUCCESS;
+}
+
+static CUresult enqueue(CUstream stream, const struct operation *o);
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    ENTER(true);
+    for (const struct operation *o = ((CUgraph)exec)->first; o; o = o->next)
+        enqueue(stream, o);
+    return CUDA_SUCCESS;
+}
+
+static bool ends_capture(CUstream stream)
+{
+    struct CUgraph_st *capture = real_stream(stream)->capture;
+    if (capture)
+        capture->invalid = true;
+    return capture != NULL;
+}
+
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
     ENTER(true);
+    if (ends_capture(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     *id = real_stream(stream)->id;
     return CUDA_SUCCESS;
 }
@@ -574,7 +637,7 @@ CUresult cuCtxSynchronize(void)
 CUresult cuStreamSynchronize(CUstream stream)
 {
     ENTER(true);
-    return drain(stream);
+    return ends_capture(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : drain(stream);
 }
 
 /* All memory of the context is gone; what still uses it crashes, or dies in see(). */
@@ -598,9 +661,9 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-    (void)stream;
     ENTER(true);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const struct CUgraph_st *capture = real_stream(stream)->capture;
+    *status = !capture ? CU_STREAM_CAPTURE_STATUS_NONE : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
 }
 
@@ -683,13 +746,7 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream)
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUstream stream)
 {
     ENTER(true);
-    void *bytes_of_it = malloc(bytes);
-    if (!bytes_of_it)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    memset(bytes_of_it, value, bytes);
-    CUresult result = copy(&(struct operation){.kind = COPY, .dst = (char *)dst, .src = bytes_of_it, .width = bytes, .height = 1}, stream);
-    free(bytes_of_it); /* a copy from pageable memory is made before the call returns */
-    return result;
+    return enqueue(stream, &(struct operation){.kind = FILL, .dst = (char *)dst, .width = bytes, .value = value});
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes) { return cuMemcpyAsync(dst, (CUdeviceptr)src, bytes, NULL); }

@@ -14,15 +14,16 @@ typedef void *handle;
     X(cuInit, (unsigned)) X(cuDeviceGetCount, (int *)) X(cuDevicePrimaryCtxRetain, (handle *, int)) X(cuDevicePrimaryCtxReset_v2, (int))              \
     X(cuCtxSetCurrent, (handle)) X(cuCtxGetCurrent, (handle *)) X(cuCtxSynchronize, (void)) X(cuMemAlloc_v2, (uint64_t *, size_t))                   \
     X(cuMemFree_v2, (uint64_t)) X(cuMemHostAlloc, (void **, size_t, unsigned)) X(cuMemFreeHost, (void *)) X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t)) \
-    X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t)) X(cuStreamCreateWithPriority, (handle *, unsigned, int)) X(cuStreamSynchronize, (handle))
+    X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t)) X(cuStreamCreateWithPriority, (handle *, unsigned, int)) X(cuStreamSynchronize, (handle)) \
+    X(cuStreamBeginCapture_v2, (handle, int)) X(cuStreamEndCapture, (handle, handle *)) X(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long)) \
+    X(cuGraphLaunch, (handle, handle))
 /* clang-format on */
 static struct {
 #define X(name, parameters) int (*name) parameters;
     DRIVER(X)
 #undef X
-    int (*managed)(uint64_t *, size_t, unsigned), (*begin)(handle, int), (*end)(handle, handle *),
-        (*instantiate)(handle *, handle, unsigned long long), (*launch)(handle, handle);
-} cu; /* the last five, for managed memory and graphs: not in the fake */
+    int (*managed)(uint64_t *, size_t, unsigned);
+} cu; /* managed memory is not in the fake */
 
 #define GOOD(call) CHECK((call) == 0, "%s failed", #call)
 
@@ -339,43 +340,51 @@ static void own_streams(void)
         pthread_join(thread[i], NULL);
 }
 
-/* A graph of the second GPU, captured and launched while the first is current. */
-static void captured(void)
+/* A graph of the second GPU, captured and launched while `at` is current; `prepared`: after a like call on its stream. */
+static void capture(handle stream, int at, bool prepared, const char *when)
 {
     const struct problem *p = &deep;
     unsigned char *there[3];
     struct operands o = operands_new(p);
-    handle stream, graph = NULL, exec = NULL;
-    if (!cu.begin || !cu.end || !cu.instantiate || !cu.launch)
-        return;
-    open_gpus();
+    handle graph = NULL, exec = NULL;
     for (int i = 0; i < 3; i++)
         there[i] = allocate(1, p->bytes[i]);
-    use(1);
-    GOOD(cu.cuStreamCreateWithPriority(&stream, 1, 0));
-    use(0);
     struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
-    right(p, 1, 1, 1, 0, stream, "before the capture");
-    GOOD(cu.begin(stream, 0));
+    if (prepared)
+        right(p, 1, 1, 1, at, stream, "before the capture");
+    use(at);
+    GOOD(cu.cuStreamBeginCapture_v2(stream, 0));
     int status = call_api(p, &x, stream);
-    CHECK(!status, "captured: status %d", status);
-    GOOD(cu.end(stream, &graph));
-    GOOD(cu.instantiate(&exec, graph, 0));
-    for (int round = 0; round < 3; round++) {
+    CHECK(!status, "captured on %s: status %d", when, status);
+    GOOD(cu.cuStreamEndCapture(stream, &graph));
+    GOOD(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int round = 0; round < 3 && exec; round++) {
         problem_reset(p, &o);
         for (int i = 0; i < 3; i++)
             GOOD(cu.cuMemcpyHtoD_v2((uint64_t)there[i], o.image[i], p->bytes[i]));
         use(1);
         GOOD(cu.cuCtxSynchronize());
-        use(0);
-        GOOD(cu.launch(exec, stream));
+        use(at);
+        GOOD(cu.cuGraphLaunch(exec, stream));
         GOOD(cu.cuStreamSynchronize(stream));
         for (int i = 0; i < 3; i++)
             GOOD(cu.cuMemcpyDtoH_v2(o.image[i], (uint64_t)there[i], p->bytes[i]));
         const char *wrong = problem_wrong(p, &o);
-        CHECK(!wrong, "launch %d of the graph: %s", round, wrong);
+        CHECK(!wrong, "launch %d of the graph of %s: %s", round, when, wrong);
     }
     operands_free(&o);
+}
+
+static void captured(void)
+{
+    handle stream[2];
+    open_gpus();
+    use(1);
+    for (int i = 0; i < 2; i++)
+        GOOD(cu.cuStreamCreateWithPriority(&stream[i], 1, 0));
+    capture(stream[0], 0, true, "a stream");
+    capture(stream[1], 0, false, "a new stream");
+    capture(per_thread, 1, true, "a thread's own stream");
 }
 
 static const struct {
@@ -414,8 +423,6 @@ int main(int argc, char **argv)
     DRIVER(X)
 #undef X
     *(void **)&cu.managed = dlsym(driver, "cuMemAllocManaged");
-    *(void **)&cu.begin = dlsym(driver, "cuStreamBeginCapture_v2"), *(void **)&cu.end = dlsym(driver, "cuStreamEndCapture");
-    *(void **)&cu.instantiate = dlsym(driver, "cuGraphInstantiateWithFlags"), *(void **)&cu.launch = dlsym(driver, "cuGraphLaunch");
     gpus = count();
     if (gpus < 2)
         return printf("skipped: %d GPU%s, and this is for two and more\n", gpus, gpus == 1 ? "" : "s"), SKIP;
