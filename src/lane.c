@@ -22,7 +22,7 @@ static struct {
     int lane_count, lanes_taken;
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
-    int64_t slot_bytes;
+    int64_t slot_bytes, slots_given;
     bool sought; /* page-locked memory for the slots */
     struct gg_device *slots_of; /* in whose context it is */
     double given_at;
@@ -268,17 +268,18 @@ int64_t gg_slot_bytes(struct gg_lane *lane)
     return bytes;
 }
 
-struct gg_slot *gg_slot_take(struct gg_lane *lane, int held)
+struct gg_slot *gg_slot_take(struct gg_lane *lane, int held, bool by_gpu)
 {
     struct gg_slot *slot = NULL;
     pthread_mutex_lock(&g.lock);
     int share = g.lanes_taken < 2 ? GG_SLOTS : g.lanes_taken < GG_SLOTS ? GG_SLOTS / g.lanes_taken : 1;
-    for (int i = 0; held < share && i < GG_SLOTS && !slot; i++)
-        if (!g.slots[i].taken) {
+    for (int i = 0; held < share && i < GG_SLOTS; i++)
+        if (!g.slots[i].taken && (!slot || (by_gpu && g.slots[i].given < slot->given)))
             slot = &g.slots[i];
-            slot->event = lane->slot_events[i];
-            slot->taken = true;
-        }
+    if (slot) {
+        slot->event = lane->slot_events[slot - g.slots];
+        slot->taken = true;
+    }
     pthread_mutex_unlock(&g.lock);
     return slot;
 }
@@ -287,5 +288,6 @@ void gg_slot_give(struct gg_slot *slot)
 {
     pthread_mutex_lock(&g.lock);
     slot->taken = false;
+    slot->given = ++g.slots_given;
     pthread_mutex_unlock(&g.lock);
 }

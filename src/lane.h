@@ -16,6 +16,7 @@ struct gg_slot {
     struct gg_copy copies[GG_PIECES]; /* that fill or empty it */
     _Atomic int left;                 /* of them to be made */
     bool taken;
+    int64_t given;                    /* back, the how manyeth time that a slot was */
 };
 
 struct gg_lane {
@@ -49,8 +50,9 @@ bool gg_lane_grow_events(struct gg_lane *lane, int count);
 /* Bytes of a slot; 0 when no page-locked memory is to be had, or not the events that this lane needs to use it. To be asked before gg_slot_take. */
 int64_t gg_slot_bytes(struct gg_lane *lane);
 
-/* A free slot, or NULL: then others hold them, or this call, which holds `held`, has its fair share. */
-struct gg_slot *gg_slot_take(struct gg_lane *lane, int held);
+/* A free slot, or NULL: then others hold them, or this call, which holds `held`, has its fair share. To be filled by the processor: always the same few,
+ * which its caches have. To be filled by the GPU: the one that has been free for longest, as lines that are in the cache of one core slow the link. */
+struct gg_slot *gg_slot_take(struct gg_lane *lane, int held, bool by_gpu);
 void gg_slot_give(struct gg_slot *slot);
 
 #endif

@@ -199,7 +199,7 @@ static bool on_the_way(struct job *job, struct held *h, enum stage stage)
 
 static struct held *hold(struct job *job, const struct chunk *c)
 {
-    struct gg_slot *slot = gg_slot_take(job->lane, job->held_count);
+    struct gg_slot *slot = gg_slot_take(job->lane, job->held_count, c->step >= 0);
     if (!slot)
         return NULL;
     struct held *h = &job->held[job->held_count++];
@@ -224,6 +224,25 @@ static bool block_launched(const struct job *job, int block)
     return block < 0 || job->step >= job->plan.block_end[block];
 }
 
+/* A chain, if the plan is made for one: the operands then lie on the GPU as one matrix each. */
+static void prepare_chain(struct job *job)
+{
+    const struct gg_gemm *p = job->p;
+    if (!job->plan.chain)
+        return;
+    job->resident = *p;
+    job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan.ld[GG_A];
+    job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan.ld[GG_B];
+    job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan.ld[GG_C];
+    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->choice.kernel};
+    chain.bytes = gg_chain_bytes(&chain, &job->resident);
+    if (chain.bytes > GG_CHAIN_MOST)
+        return;
+    chain.memory = gg_gpu_workspace(chain.dev, chain.stream, chain.bytes);
+    if (chain.memory)
+        job->chain = chain;
+}
+
 /* A step of a chain. What has come before it was split with the steps before. */
 static bool launch_block(struct job *job, const struct gg_step *s, bool first)
 {
@@ -235,6 +254,8 @@ static bool launch_block(struct job *job, const struct gg_step *s, bool first)
 
 static bool launch_step(struct job *job, int i)
 {
+    if (i == 0 && job->plan.chain)
+        prepare_chain(job); /* now that the first copies are on their way */
     const struct gg_step *s = &job->plan.steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
@@ -510,25 +531,6 @@ static double chain_seconds(struct job *job)
     return job->choice.kernel && gg_is_chain(job->choice.kernel) ? job->choice.seconds : 0;
 }
 
-/* A chain, if the plan is made for one: the operands then lie on the GPU as one matrix each. */
-static void prepare_chain(struct job *job)
-{
-    const struct gg_gemm *p = job->p;
-    if (!job->plan.chain)
-        return;
-    job->resident = *p;
-    job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan.ld[GG_A];
-    job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan.ld[GG_B];
-    job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan.ld[GG_C];
-    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->choice.kernel};
-    chain.bytes = gg_chain_bytes(&chain, &job->resident);
-    if (chain.bytes > GG_CHAIN_MOST)
-        return;
-    chain.memory = gg_gpu_workspace(chain.dev, chain.stream, chain.bytes);
-    if (chain.memory)
-        job->chain = chain;
-}
-
 static bool prepare(struct job *job)
 {
     struct gg_lane *lane = job->lane;
@@ -588,7 +590,6 @@ static bool prepare(struct job *job)
     }
     job->stores_left = job->store_count;
     job->committed = calloc((size_t)job->store_count, 1);
-    prepare_chain(job);
     return job->committed != NULL;
 }
 

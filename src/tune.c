@@ -75,7 +75,7 @@ void gg_tune_link(struct gg_lane *lane)
     int held = 0;
     char *pageable = bytes ? malloc((size_t)(SAMPLE * bytes)) : NULL;
     if (pageable && gg_lane_grow_arena(lane, SAMPLE * bytes))
-        while (held < SAMPLE && (slots[held] = gg_slot_take(lane, held)))
+        while (held < SAMPLE && (slots[held] = gg_slot_take(lane, held, false)))
             held++;
     if (held == SAMPLE) {
         memset(pageable, 1, (size_t)(SAMPLE * bytes));
