@@ -145,13 +145,17 @@ static void wake(int wanted)
         pthread_cond_signal(&g.work);
 }
 
-void gg_copy_post(struct gg_copy *copies, int count)
+void gg_copy_post(struct gg_copy *copies, int count, bool first)
 {
-    for (int i = 0; i < count; i++)
-        copies[i].next = i + 1 < count ? &copies[i + 1] : NULL;
+    struct gg_copy *const last = &copies[count - 1];
+    for (struct gg_copy *copy = copies; copy < last; copy++)
+        copy->next = copy + 1;
     pthread_mutex_lock(&g.lock);
-    *g.tail = copies;
-    g.tail = &copies[count - 1].next;
+    struct gg_copy **const at = first ? &g.head : g.tail;
+    last->next = *at;
+    *at = copies;
+    if (!last->next)
+        g.tail = &last->next;
     int queued = atomic_fetch_add_explicit(&g.queued, count, memory_order_relaxed) + count;
     pthread_mutex_unlock(&g.lock);
     int polling = atomic_load_explicit(&g.polling, memory_order_relaxed);

@@ -23,8 +23,8 @@ void gg_copy_run(const struct gg_copy *copy);
 /* Cuts `whole` in at most `most` pieces of at least `least` bytes, so that as many threads can work on it. How many; whole->left counts them down. */
 int gg_copy_cut(const struct gg_copy *whole, struct gg_copy *pieces, int most, int64_t least);
 
-/* Hands them to the copy threads. */
-void gg_copy_post(struct gg_copy *copies, int count);
+/* Hands them to the copy threads, before all others that wait if `first`. */
+void gg_copy_post(struct gg_copy *copies, int count, bool first);
 
 static inline bool gg_copy_made(_Atomic int *left)
 {

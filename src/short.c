@@ -95,7 +95,7 @@ static void start(struct leg *leg, const struct gg_lane *lane, bool pack, enum b
         gg_copy_run(&whole);
         atomic_store_explicit(&leg->left, 0, memory_order_relaxed);
     } else {
-        gg_copy_post(leg->copies, gg_copy_cut(&whole, leg->copies, GG_PIECES, 64 << 10));
+        gg_copy_post(leg->copies, gg_copy_cut(&whole, leg->copies, GG_PIECES, 64 << 10), false);
     }
 }
 

@@ -49,7 +49,7 @@ static double copy_rate(struct gg_slot *const slots[SAMPLE], char *pageable, int
             char *theirs = pageable + i * bytes;
             struct gg_copy whole = {.dst = pack ? slots[i]->memory : theirs, .src = pack ? theirs : slots[i]->memory, .dst_pitch = bytes,
                                     .src_pitch = bytes, .width = bytes, .lines = 1, .left = &slots[i]->left};
-            gg_copy_post(slots[i]->copies, gg_copy_cut(&whole, slots[i]->copies, GG_PIECES, 256 << 10));
+            gg_copy_post(slots[i]->copies, gg_copy_cut(&whole, slots[i]->copies, GG_PIECES, 256 << 10), false);
         }
         for (int i = 0; i < SAMPLE; i++)
             while (!gg_copy_made(&slots[i]->left))
