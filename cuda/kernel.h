@@ -2,8 +2,8 @@
  *
  * Device code is compiled to one fat binary per .cu file and embedded in the library; the host loads it through the CUDA
  * driver at first use. So a .cu file holds device code only: no <<< >>>, no runtime API, no static constructors.
- * Every __global__ is extern "C" and takes exactly one `const __grid_constant__ struct gg_args`. Compiled for an architecture its row does
- * not name it is empty or absent; a build without sm_90a defines GG_WITHOUT_SM90A, so that select.c does not choose what is not there.
+ * Every __global__ is extern "C" and takes exactly one `const __grid_constant__ struct gg_args` (or gg_two_args). Compiled for an architecture its row
+ * does not name it is empty or absent; a build without sm_90a defines GG_WITHOUT_SM90A, so that select.c does not choose what is not there.
  *
  * Plain C, included by both sides. */
 #ifndef GG_KERNEL_H
@@ -52,6 +52,12 @@ struct gg_args {
     float *scale_a, *scale_b;       /* what a row's pieces are to be multiplied by; powers of two */
     uint32_t *verdict;              /* GG_NOT_* of this call, or NULL: this kernel is not one of a chain */
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
+};
+
+/* slim_…_two: blocks from the first-th on do the second's work. */
+struct gg_two_args {
+    struct gg_args each[2];
+    uint32_t first;
 };
 
 /* tensor_gemm.cuh: up to so many rows or columns of C beyond whole tiles are strips, of which a block does about so many in the time of a tile. */

@@ -9,7 +9,7 @@
  *
  * All loads of X are single elements, coalesced to 128 or 256 bytes a warp and legal for every alignment; a thread has 16 of them in flight
  * while it multiplies the 16 before. skinny_s16 spills 80 bytes at 128 registers and is faster so than with more of them and one block an SM. */
-#include "kernel.h"
+#include "gate.cuh"
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, ROWS = 4;
 
@@ -53,6 +53,8 @@ template <typename T> struct skinny_view {
 
 template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
 {
+    if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
+        return;
     constexpr int TURN = 4; /* k at a time */
     constexpr int DEPTH = 512;
     static_assert(DEPTH % (TURN * 32) == 0 && DEPTH % (TURN * WARPS) == 0, "turns end within DEPTH");
@@ -141,6 +143,8 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
 /* p.tile_n: COLUMNS of the kernel before. */
 template <typename T> __device__ void skinny_sum(const gg_args &p)
 {
+    if (sizeof(T) == 4 && gg_gated(p))
+        return;
     const skinny_view<T> v(p, p.tile_n);
     const int64_t size = v.size_x * v.size_y;
     for (int64_t e = blockIdx.x * int64_t(THREADS) + threadIdx.x; e < size; e += int64_t(gridDim.x) * THREADS) {

@@ -397,10 +397,11 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
     }
 
-    static __device__ __forceinline__ void run(const gg_args &p)
+    static __device__ __forceinline__ void run(const gg_args &p, unsigned block)
     {
+        if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
+            return;
         extern __shared__ __align__(16) char shared[];
-        unsigned block = blockIdx.x;
         slim s(p, shared, block);
         if (s.kmajor) {
             if (s.vec)
@@ -422,10 +423,21 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 
 #define GG_SLIM_ROW(name, per_sm, ...)                                                                                                               \
     static_assert(slim<__VA_ARGS__>::SHARED <= gg_shared_##name, "kernels.def");                                                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS, per_sm) name(const __grid_constant__ gg_args p) { slim<__VA_ARGS__>::run(p); }
+    extern "C" __global__ void __launch_bounds__(THREADS, per_sm) name(const __grid_constant__ gg_args p) { slim<__VA_ARGS__>::run(p, blockIdx.x); }
 GG_SLIM_ROW(slim_s1, 2, float, 1, 16, 8, 4, 2, 1024)
 GG_SLIM_ROW(slim_s4, 2, float, 4, 8, 32, 2, 4, 1024)
 GG_SLIM_ROW(slim_s16, 1, float, 16, 16, 32, 2, 8, 512)
 GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 16, 8, 2, 1024)
 GG_SLIM_ROW(slim_d4, 2, double, 4, 8, 32, 2, 2, 1024)
+
+/* Two problems of such a row in one launch, that is one launch less: both strips of a C. */
+#define GG_SLIM_TWO(row, per_sm, ...)                                                                                                                \
+    static_assert(gg_shared_##row##_two == gg_shared_##row, "kernels.def");                                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, per_sm) row##_two(const __grid_constant__ gg_two_args two)                                 \
+    {                                                                                                                                                \
+        const bool second = blockIdx.x >= two.first;                                                                                                 \
+        slim<__VA_ARGS__>::run(two.each[second], second ? blockIdx.x - two.first : blockIdx.x);                                                      \
+    }
+GG_SLIM_TWO(slim_s1, 2, float, 1, 16, 8, 4, 2, 1024)
+GG_SLIM_TWO(slim_s4, 2, float, 4, 8, 32, 2, 4, 1024)
 #endif

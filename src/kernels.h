@@ -23,6 +23,7 @@ enum gg_role {
     GG_SCALE,          /* beta C: k == 0 */
     GG_FIXUP,          /* adds the parts of tiles that were cut along k */
     GG_SKINNY_SUM,     /* adds the pieces of a GG_SKINNY */
+    GG_SLIM_TWO,       /* two products of the GG_SLIM with the same tile_n */
     GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64 */
     GG_SPLIT,          /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
     GG_PACK            /* lays out an operand for TMA */
@@ -144,8 +145,8 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
 /* A kernel of a chain, be it the split, the product or FFMA: all of them begin with gg_gated. */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);
 
-/* What such a launch wants of scratch. */
-size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p);
+/* What such a launch wants of scratch, all of its parts. */
+size_t gg_launch_scratch(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p);
 
 /* All rows, for tests, the bench and `gpugemm info`. Rows from GG_SCALE on are helpers that gg_select never returns. */
 extern const struct gg_kernel gg_kernels[];

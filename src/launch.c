@@ -236,14 +236,40 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
                             .gate_value = gate ? gate->value : 0};
 }
 
+static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p)
+{
+    const bool b_large = p->n > choice->kernel->tile_n;
+    return gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(choice->kernel, b_large ? p->b_kmajor : p->a_kmajor)) * choice->splits;
+}
+
+static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, const struct gg_args *args)
+{
+    return blocks <= INT32_MAX && start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, splits > 1 ? (unsigned)splits : 0}, stream, args);
+}
+
 static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
 {
-    const struct gg_kernel *row = choice->kernel;
-    const bool b_large = p->n > row->tile_n;
-    const int64_t blocks = gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(row, b_large ? p->b_kmajor : p->a_kmajor)) * choice->splits;
     args->splits = choice->splits;
-    return blocks <= INT32_MAX &&
-           start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, choice->splits > 1 ? (unsigned)choice->splits : 0}, stream, args);
+    return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
+}
+
+/* The GG_SLIM_TWO that does what both ask for, or NULL. */
+static const struct gg_kernel *slim_two(const struct gg_choice *x, const struct gg_choice *y)
+{
+    if (x->kernel != y->kernel || x->kernel->role != GG_SLIM || x->splits != y->splits)
+        return NULL;
+    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++)
+        if (row->role == GG_SLIM_TWO && row->type == x->kernel->type && row->tile_n == x->kernel->tile_n)
+            return row;
+    return NULL;
+}
+
+static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, const struct gg_choice *choice, const struct gg_gemm p[2],
+                            gg_stream stream, const struct source *source)
+{
+    struct gg_two_args two = {{gg_launch_args(&p[0], source->gate), gg_launch_args(&p[1], source->gate)}, (uint32_t)slim_blocks(choice, &p[0])};
+    two.each[0].splits = two.each[1].splits = choice->splits;
+    return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
 /* Any row but GG_TENSOR; strips are none of its business. */
@@ -270,18 +296,41 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args);
 }
 
-/* Likewise, and then the strips. */
+/* The strip of columns (part 1) or of rows (2) that choice leaves of p, and who is to serve it. False: there is none. */
+static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, int part, struct gg_gemm *q,
+                     struct gg_choice *strip)
+{
+    if (!gg_part(p, choice, part, q))
+        return false;
+    q->precision = GG_STRICT;
+    *strip = gg_select(q, &dev->arch, NULL);
+    return true;
+}
+
+static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source);
+
+static bool launch_strips(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
+                          const struct source *source)
+{
+    struct gg_gemm q[2];
+    struct gg_choice strip[2];
+    int count = 0;
+    for (int part = 1; part < 3; part++)
+        count += strip_of(dev, choice, p, part, &q[count], &strip[count]);
+    const struct gg_kernel *two = count == 2 && strip[0].kernel && strip[1].kernel ? slim_two(&strip[0], &strip[1]) : NULL;
+    if (two)
+        return launch_slim_two(dev, two, strip, q, stream, source);
+    bool done = true;
+    for (int i = 0; done && i < count; i++)
+        done = strip[i].kernel && launch(dev, &strip[i], &q[i], stream, source);
+    return done;
+}
+
+/* Any row but GG_TENSOR, and then the strips. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     struct gg_gemm q;
-    bool done = gg_part(p, choice, 0, &q) && launch_part(dev, choice, &q, stream, source);
-    for (int part = 1; done && part < 3; part++)
-        if (gg_part(p, choice, part, &q)) {
-            q.precision = GG_STRICT;
-            const struct gg_choice strip = gg_select(&q, &dev->arch, NULL);
-            done = strip.kernel && launch(dev, &strip, &q, stream, source);
-        }
-    return done;
+    return gg_part(p, choice, 0, &q) && launch_part(dev, choice, &q, stream, source) && launch_strips(dev, choice, p, stream, source);
 }
 
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
@@ -290,7 +339,7 @@ bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, cons
     return launch(dev, choice, p, stream, &(struct source){gate, memory, bytes});
 }
 
-size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p)
+static size_t part_scratch(const struct gg_choice *choice, const struct gg_gemm *p)
 {
     struct packing plan;
     if (gg_is_tma(choice->kernel))
@@ -302,6 +351,20 @@ size_t gg_launch_scratch(const struct gg_choice *choice, const struct gg_gemm *p
     if (choice->kernel->role == GG_SKINNY)
         return choice->splits > 1 ? (size_t)(choice->splits * p->m * p->n) * gg_size(p->type) : 0;
     return part_bytes(choice->kernel, p, choice->splits);
+}
+
+size_t gg_launch_scratch(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p)
+{
+    struct gg_gemm q;
+    size_t most = gg_part(p, choice, 0, &q) ? part_scratch(choice, &q) : 0;
+    for (int part = 1; part < 3; part++) {
+        struct gg_choice strip;
+        if (!strip_of(dev, choice, p, part, &q, &strip) || !strip.kernel)
+            continue;
+        const size_t bytes = gg_launch_scratch(dev, &strip, &q);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 /* With less scratch a chain would split more than multiply. */

@@ -343,6 +343,7 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
     struct gg_gemm aligned = *p;
     aligned.a = aligned.b = aligned.c = NULL;
     aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
-    const struct gg_choice other = fastest(&aligned, arch, NULL, false);
-    return chain.seconds < other.seconds && chain_as_accurate(&other, &aligned) ? chain : ffma;
+    const struct gg_choice other = fastest(&aligned, arch, NULL, false), strict = with_strips(&other, &aligned, arch);
+    struct gg_gemm tiled;
+    return chain.seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled) ? chain : ffma;
 }

@@ -60,17 +60,12 @@ static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
     return piece_bytes(rows, k, pieces) + (size_t)round_up(rows, 2 * TILE) * sizeof(float);
 }
 
-/* FFMA's part of p: what strict precision would choose, but for the skinny rows, which know no gates and compete with no chain, and for strips, which
- * they serve. */
+/* FFMA's part of p: what strict precision would choose, so that operands that fail get its result to the bit. */
 static struct gg_choice strict_choice(const struct gg_chain *chain, const struct gg_gemm *p, struct gg_gemm *strict)
 {
     *strict = *p;
     strict->precision = GG_STRICT;
-    const struct gg_arch *arch = &chain->dev->arch;
-    const struct gg_choice choice = gg_select(strict, arch, NULL);
-    if (choice.kernel && (choice.kernel->role == GG_SKINNY || choice.kernel->role == GG_SLIM))
-        return gg_select(strict, arch, row_of(GG_PERSISTENT, 0)->name);
-    return choice.strip_m + choice.strip_n ? gg_select(strict, arch, choice.kernel->name) : choice;
+    return gg_select(strict, &chain->dev->arch, NULL);
 }
 
 /* No memory holds k (m + n) of 2^56: then SIZE_MAX. */
@@ -83,7 +78,7 @@ size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p)
 {
     struct gg_gemm strict;
     const struct gg_choice choice = strict_choice(chain, p, &strict);
-    const size_t pieces = pieces_of(p->m, p->n, p->k), ffma = gg_launch_scratch(&choice, &strict);
+    const size_t pieces = pieces_of(p->m, p->n, p->k), ffma = choice.kernel ? gg_launch_scratch(chain->dev, &choice, &strict) : 0;
     return pieces > ffma ? pieces : ffma;
 }
 
@@ -189,7 +184,7 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *row, 
 static bool in_one(const struct gg_chain *chain, const struct gg_choice *ffma)
 {
     return chain->row == row_of(GG_TENSOR_PAIR, FP16) && ffma->kernel && ffma->kernel->role == GG_PERSISTENT && ffma->kernel->tile_m == TILE &&
-           ffma->kernel->tile_n == TILE / 2 && ffma->splits == 1;
+           ffma->kernel->tile_n == TILE / 2 && ffma->splits == 1 && ffma->strip_m + ffma->strip_n == 0;
 }
 
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)

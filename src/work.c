@@ -185,16 +185,20 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
     return function;
 }
 
-/* Early or in clusters, not both. Early not while a graph is captured: not every driver that knows the attribute knows it there. */
+/* Early not while a graph is captured: not every driver that knows the attribute knows it there. */
 static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
 {
     const CUfunction function = function_of(dev, kernel);
     void *parameters[] = {(void *)args};
-    CUlaunchAttribute how = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
     const bool clusters = grid.cluster > 1;
-    if (!clusters)
-        how = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
-    if (clusters || (early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))) {
+    CUlaunchAttribute how[2];
+    unsigned count = 0;
+    if (clusters)
+        how[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
+    if (early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))
+        how[count++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    if (count > 0) {
         CUlaunchConfig config = {.gridDimX = grid.x,
                                  .gridDimY = grid.y,
                                  .gridDimZ = grid.z,
@@ -203,8 +207,8 @@ static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
                                  .blockDimZ = 1,
                                  .sharedMemBytes = (unsigned)kernel->smem,
                                  .hStream = stream,
-                                 .attrs = &how,
-                                 .numAttrs = 1};
+                                 .attrs = how,
+                                 .numAttrs = count};
         return function && gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
     }
     return function &&

@@ -218,6 +218,30 @@ static void edges(int whole, int rows, int columns, bool wide, enum gpugemm_prec
               decision[0].kernel, differ);
 }
 
+/* Operands that no tier takes, and C with a few rows and columns beyond whole tiles: strict's own plan serves, strips and all. */
+static void fallback(int m, int n)
+{
+    struct gpugemm_decision decision[2];
+    const float alpha = 2, beta = -1;
+    const int k = N, ld = N;
+    uint64_t state = (uint64_t)(m * 9 + n);
+    for (int i = 0; i < N * N; i++)
+        a[i] = element(&state, 10, 0, i), b[i] = (float)normal(&state), c[0][i] = c[1][i] = (float)(i % 31);
+    cuMemcpyHtoD_v2(on_gpu[0], a, sizeof(float) * N * N);
+    cuMemcpyHtoD_v2(on_gpu[1], b, sizeof(float) * N * N);
+    for (int fp32 = 0; fp32 < 2; fp32++) {
+        set_precision(fp32 ? GPUGEMM_PRECISION_FP32 : GPUGEMM_PRECISION_STRICT);
+        cuMemcpyHtoD_v2(on_gpu[2], c[fp32], sizeof(float) * N * N);
+        sgemm("N", "N", &m, &n, &k, &alpha, (float *)on_gpu[0], &ld, (float *)on_gpu[1], &ld, &beta, (float *)on_gpu[2], &ld, 1, 1);
+        last_decision(&decision[fp32], sizeof *decision);
+        cuMemcpyDtoH_v2(c[fp32], on_gpu[2], sizeof(float) * N * N);
+    }
+    int differ = 0;
+    for (int i = 0; i < N * N; i++)
+        differ += memcmp(&c[0][i], &c[1][i], sizeof(float)) != 0;
+    CHECK(!differ, "%d by %d: %d elements of fp32, served by %s, are not strict's, of %s", m, n, differ, decision[1].kernel, decision[0].kernel);
+}
+
 int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so";
@@ -250,6 +274,9 @@ int main(int argc, char **argv)
                 edges(whole, beyond, 0, wide, GPUGEMM_PRECISION_FP32);
                 edges(whole, 0, beyond, wide, GPUGEMM_PRECISION_FP32);
                 edges(whole, beyond, beyond, wide, GPUGEMM_PRECISION_TF32);
+                fallback(whole + beyond, whole + beyond);
+                fallback(whole + beyond, beyond);
+                fallback(beyond, whole + beyond);
             }
     }
     printf("%d failures\n", test_failures);
