@@ -45,6 +45,7 @@ struct gg_args {
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
+    uint8_t keeps_a, keeps_b;       /* gg_split_bf16: once it is GG_WAS_BF16 all of this operand's pieces are there */
     uint8_t early;                  /* gg_pack and the product that follows it, which may be there before it has ended, see gate.cuh */
 
     /* Tensor tiers only, see split.cu and tensor.cuh. */
@@ -63,7 +64,7 @@ struct gg_two_args {
 /* tensor_gemm.cuh: up to so many rows or columns of C beyond whole tiles are strips, of which a block does about so many in the time of a tile. */
 enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 2 };
 
-/* What split.cu found out about the operands of a call: tiers that cannot serve it. */
-enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2 };
+/* What split.cu found out about the operands of a call: tiers that cannot serve it. And that tensor_bf16 has served a part of it. */
+enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2, GG_WAS_BF16 = 4 };
 
 #endif

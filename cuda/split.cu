@@ -36,7 +36,7 @@ struct share {
     char *to; /* where the pieces of the chunk's first half go, of the first row */
     int64_t k_step;
     int k, chunk, end; /* of 64 k */
-    bool inside[2], contiguous;
+    bool inside[2], contiguous, is_a;
     float *dealt;      /* the warp's, or NULL: its elements need not be dealt out */
     const float *line; /* then this thread's element of the warp's first row */
     int64_t ld, lines;
@@ -45,7 +45,8 @@ struct share {
     {
         const int chunks = (k + CHUNK - 1) / CHUNK, groups = (chunks + p.splits - 1) / p.splits;
         const int of_a = int(gg_ceil_div(p.m, ROWS)) * groups;
-        const bool is_a = int(blockIdx.x) < of_a, kmajor = is_a ? p.a_kmajor : p.b_kmajor;
+        is_a = int(blockIdx.x) < of_a;
+        const bool kmajor = is_a ? p.a_kmajor : p.b_kmajor;
         const int index = is_a ? blockIdx.x : blockIdx.x - of_a, block = index / groups;
         chunk = index % groups * p.splits;
         end = min(chunks, chunk + p.splits);
@@ -148,6 +149,7 @@ template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
 template <int PIECES_> struct fp16_tier {
     static constexpr int PIECES = PIECES_;
     static constexpr unsigned NOT = GG_NOT_FP16;
+    static constexpr bool KEEPS = false; /* is never split anew */
     float scale[2];                     /* of this thread's two rows */
     bool zero[2];                       /* their first elements are 0; then all must be */
     bool bad = false, bad_next = false; /* for this tier; for BF16 */
@@ -195,6 +197,7 @@ template <int PIECES_> struct fp16_tier {
 struct bf16_tier {
     static constexpr int PIECES = 3;
     static constexpr unsigned NOT = GG_NOT_BF16;
+    static constexpr bool KEEPS = true;
     bool bad = false, bad_next = false;
 
     __device__ void look(const share &s, bool write)
@@ -246,6 +249,8 @@ template <typename TIER> __device__ void split(const gg_args &p)
     if (gg_gated(p))
         return;
     share s(p, TIER::PIECES, dealt);
+    if (TIER::KEEPS && (s.is_a ? p.keeps_a : p.keeps_b) && verdict_of(p) & GG_WAS_BF16)
+        return;
     float v[2][2][8];
     s.load(v);
     TIER tier;

@@ -160,13 +160,15 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 }
 
 /* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
- * leaves none for the next: that one splits anew what the block needs. */
+ * leaves none for the next: that one splits anew what the block needs, unless it has served before. */
 bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, bool new_a, bool new_b)
 {
     const struct gg_gemm block = block_of(q, i, j, m, n);
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
         const bool anew = tier != first_tier(chain);
-        if (!split(chain, tier, block_args(chain, tier, q, &block, i, j), new_a || anew ? m : 0, new_b || anew ? n : 0))
+        struct gg_args args = block_args(chain, tier, q, &block, i, j);
+        args.keeps_a = !new_a, args.keeps_b = !new_b;
+        if (!split(chain, tier, args, new_a || anew ? m : 0, new_b || anew ? n : 0))
             return false;
     }
     return true;

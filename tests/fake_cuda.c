@@ -406,11 +406,16 @@ static void run_kernel(const char *name, const struct gg_args *p)
     if (gated && !strstr(name, "or_ffma"))
         return;
     if (strstr(name, "gg_split") || strstr(name, "gg_certify")) {
-        split_operand(name, p->a, p->lda, p->a_kmajor, p->pieces_a, p->m, p->k, verdict);
-        split_operand(name, p->b, p->ldb, p->b_kmajor, p->pieces_b, p->n, p->k, verdict);
+        const bool was = *verdict & GG_WAS_BF16 && strstr(name, "bf16");
+        if (!was || !p->keeps_a)
+            split_operand(name, p->a, p->lda, p->a_kmajor, p->pieces_a, p->m, p->k, verdict);
+        if (!was || !p->keeps_b)
+            split_operand(name, p->b, p->ldb, p->b_kmajor, p->pieces_b, p->n, p->k, verdict);
         return;
     }
     if (strstr(name, "tensor_") && !gated) {
+        if (strstr(name, "bf16"))
+            *verdict |= GG_WAS_BF16;
         multiply_pieces(name, p);
         return;
     }
