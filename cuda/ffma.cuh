@@ -49,7 +49,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
 
     /* The products of one k, from `set`, while the fragments of the k at (a, b, k) are fetched into the other set. Back and forth along j, so that
      * consecutive FFMAs share an operand. */
-    __device__ void multiply(int set, unsigned a, unsigned b, int k)
+    template <bool FETCH = true> __device__ void multiply(int set, unsigned a, unsigned b, int k)
     {
 #pragma unroll
         for (int i = 0; i < TM; i++)
@@ -57,7 +57,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
             for (int j = 0; j < TN; j++) {
                 const int jj = i % 2 ? TN - 1 - j : j, done = i * TN + j + 1;
                 asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sum[i][jj]) : "f"(fa[set][i]), "f"(fb[set][jj]));
-                if (done % 8 == 0 && done / 8 <= PIECES)
+                if (FETCH && done % 8 == 0 && done / 8 <= PIECES)
                     fetch_piece(set ^ 1, a, b, k, done / 8 - 1);
             }
     }
@@ -69,6 +69,16 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         for (int k = 0; k < KS - 1; k++)
             multiply(k & 1, a, b, k + 1);
         multiply(1, next_a, next_b, 0);
+    }
+
+    /* Likewise, but nothing is here yet and nothing is fetched ahead. */
+    template <int KS> __device__ void turn(unsigned a, unsigned b)
+    {
+        fetch(0, a, b, 0);
+#pragma unroll
+        for (int k = 0; k < KS - 1; k++)
+            multiply(k & 1, a, b, k + 1);
+        multiply<false>(1, a, b, 0);
     }
 
     __device__ void clear()

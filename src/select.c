@@ -40,19 +40,18 @@ static const double L2_OVER_MEMORY = 1.3;
 
 /* Of GG_TMA… rows, by type, fitted to the lists of issue 3 on an H200. */
 static const struct {
-    double alone;                       /* the share of its rate that an SM reaches with one block where per_sm fit */
-    double transpose;                   /* what transposing an operand adds to a GG_TMA_EITHER row's main loop */
-    double parts, part, group, cluster; /* clocks of adding up: parts of a tile, each beyond two, each among clusters, within a cluster */
-    int least;                          /* k steps of a tile that blocks share */
-    bool crowded;                       /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
-} TMA[] = {
-    [GG_S] = {0.85, 0.05, 20000, 1900, 50, 8000, GG_SHORTEST_RUN, true}, [GG_D] = {0.75, 0, 10000, 10000, 1300, 2500, 2 * GG_SHORTEST_RUN, false}};
+    double alone;              /* the share of its rate that an SM reaches with one block where per_sm fit */
+    double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
+    double parts, part, group; /* clocks of adding up: parts of a tile, each beyond two, each among clusters */
+    double cluster, bytes;     /* and within a cluster: clocks, and bytes a clock that an SM adds up */
+    double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one and none share */
+    int least;                 /* k steps of a tile that blocks share */
+    bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
+} TMA[] = {[GG_S] = {0.85, 0.05, 0.12, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
+           [GG_D] = {0.75, 0, 0, 10000, 10000, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
-
-/* Bytes a clock that an SM adds up within a cluster. */
-static const double CLUSTER_BYTES = 16;
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
@@ -160,7 +159,9 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     double clocks, after = 0;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks);
-        clocks = whole * (tile_steps * step + row->start) + SHARING * (double)shared * tile_steps / blocks * step + 4.0 * row->start;
+        clocks = whole * (tile_steps * step + row->start) + SHARING * (double)shared * tile_steps / blocks * step;
+        /* Most blocks have parts of two tiles, unless all tiles have equally many blocks. */
+        clocks += (p->type == GG_D ? 4 : blocks % shared == 0 ? 1 : 3) * row->start;
         after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
     } else {
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
@@ -178,9 +179,12 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const int sms = arch->sms / gg_team(row); /* such as compute a tile: SMs, or pairs of them */
     const double tile = (double)row->tile_m * row->tile_n;
-    const double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step on an SM to itself */
+    double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step on an SM to itself */
     const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
+    const int turned = row->role == GG_TMA ? 0 : p->a_kmajor + p->b_kmajor;
     double clocks;
+    if (row->role == GG_TMA_ONCE)
+        step *= 1 + TMA[p->type].once * turned;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
         clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
@@ -192,15 +196,16 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         if (crowded && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
+        clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         clocks += (double)gg_ceil_div(load, row->per_sm) * row->start;
-        clocks += (cluster > 1 ? TMA[p->type].cluster + tile * size / CLUSTER_BYTES : 0);
+        clocks += (cluster > 1 ? TMA[p->type].cluster + tile * size / TMA[p->type].bytes : 0);
         clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
     const bool either = row->role != GG_TMA;
     const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
-    if (either)
-        clocks *= 1 + TMA[p->type].transpose * (p->a_kmajor + p->b_kmajor);
+    if (row->role == GG_TMA_EITHER)
+        clocks *= 1 + TMA[p->type].transpose * turned;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
     double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor : p->a_kmajor))
@@ -235,9 +240,10 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         best.splits = full;
     if (row->per_sm == 1 && !once) /* large tiles: a cluster moves more than it saves, and few fit a GPU */
         return best;
-    for (int cluster = 2; cluster <= (once ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
-        const int64_t room = arch->sms * (cluster > 3 && !TMA[p->type].crowded ? 1 : row->per_sm) / (tiles * cluster);
-        if (cluster > 2 && room == 0)
+    const bool alone = once && p->type == GG_S; /* two blocks of clusters an SM are slower than one */
+    for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
+        const int64_t room = arch->sms * (alone || (cluster > 3 && !TMA[p->type].crowded) ? 1 : row->per_sm) / (tiles * cluster);
+        if (room == 0 && (cluster > 2 || alone))
             break;
         const int most = cluster == GG_LARGEST_CLUSTER ? (int)gg_min(room, steps / cluster) : 1;
         for (int groups = 1; groups <= most; groups++) {
@@ -249,6 +255,13 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
+/* Two blocks an SM of sgemm_tma_64x64 are 6 % faster than sgemm_128x64 where neither operand's k is contiguous, but chains for C of that size have
+ * the latter's FFMA in them (tensor.c). */
+static bool for_chains(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    return row->role == GG_TMA_ONCE && row->type == GG_S && gg_tiles(row, p) > arch->sms;
+}
+
 /* The fastest of p's legal rows, chains or others, or the one that is forced. */
 static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, bool chains)
 {
@@ -256,20 +269,25 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
+        if (!force && for_chains(row, p, arch))
+            continue;
         if (gg_is_tma(row)) {
             const struct gg_choice choice = best_tma(row, p, arch);
             if (!best.kernel || choice.seconds < best.seconds)
                 best = choice;
             continue;
         }
-        int candidates[] = {1, 1};
+        int candidates[] = {1, 1, 1};
         if (row->role == GG_SKINNY)
-            candidates[0] = candidates[1] = pieces(row, p, arch);
+            candidates[0] = candidates[1] = candidates[2] = pieces(row, p, arch);
         else if (row->role == GG_SLIM)
-            candidates[0] = candidates[1] = slim_pieces(row, p, arch);
-        else if (!chains)
-            candidates[1] = sharers(row, p, arch);
-        for (int i = 0; i < 2; i++) {
+            candidates[0] = candidates[1] = candidates[2] = slim_pieces(row, p, arch);
+        else if (!chains) {
+            candidates[1] = candidates[2] = sharers(row, p, arch);
+            if (gg_tiles(row, p) < candidates[1]) /* as many blocks for each tile */
+                candidates[2] -= candidates[2] % (int)gg_tiles(row, p);
+        }
+        for (int i = 0; i < 3; i++) {
             const double seconds = chains                   ? gg_chain_seconds(row, p, arch)
                                    : row->role == GG_SKINNY ? predict_skinny(row, p, arch, candidates[i])
                                    : row->role == GG_SLIM   ? predict_slim(row, p, arch, candidates[i])
@@ -289,9 +307,10 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
         return ffma->splits;
     if (row->role == GG_SLIM)
         return 8 * ffma->splits;
-    const double groups = row->role == GG_PERSISTENT ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
+    const bool in_turns = row->role == GG_PERSISTENT || row->role == GG_TMA_ONCE;
+    const double groups = in_turns ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
     if (gg_is_tma(row) && ffma->cluster > 1)
-        return ffma->cluster * ffma->groups;
+        return groups * ffma->cluster * ffma->groups;
     const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
 }
