@@ -2,8 +2,8 @@
 # t_sanitizer.sh LIB FUZZ — compute-sanitizer over random calls on host and on GPU operands: memory, races, barriers, uninitialised reads.
 # racecheck judges some kernels only. It does not follow the mbarriers (in inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to their
 # producers: it reports "potential WAR" whenever a stage is used twice, also when every reading thread arrives on the mbarrier itself; what TMA writes it does
-# not look at, so *_tma_* rows can be judged. At times it fails itself ("failed to handle a hardware exception", 13.0 on an H200) where such a row runs
-# unjudged beside others; judged alone it has not. Where it fails itself nothing is judged, and that is said.
+# not look at, so *_tma_* rows can be judged. It fails itself ("failed to handle a hardware exception", 13.0 on an H200) where a kernel with clusters runs
+# that it was told to leave out, be it of three lines; judged, the same kernel is right. Where it fails itself nothing is judged, and that is said.
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_sanitizer.sh LIB FUZZ}")
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || skip "no compute-sanitizer"
