@@ -1,8 +1,8 @@
 /* dgemm_tma — FP64 on tensor cores (DMMA) for sm_90, operands by TMA in either layout. Legal where base and leading dimension are multiples of 16
  * bytes; dgemm.cu has the rest. DMMA is chained FMA with round-to-nearest, so the error is that of a plain FMA loop.
  *
- * A block is some consumer warps and a producer warpgroup, of which one warp starts copies and the rest only gives up registers. A stage of the ring
- * is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 from it, each read while the
+ * A block is some consumer warps and a producer warpgroup, of which one thread starts copies and the rest only gives up registers. A stage of the
+ * ring is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 from it, each read while the
  * products before it run, or AHEAD, where registers allow: all of a step's during the step before. Which rows a fragment takes is free, and chosen so
  * that no layout has bank conflicts (struct lines): nothing is transposed, and a product costs half the instructions of dgemm.cu's. What a block does
  * next is decided by the producer alone, who tells the consumers through shared memory: they have no registers to spare.
@@ -16,15 +16,19 @@
  * A PAIR is a cluster of two blocks with tiles side by side, in step: each fetches half of their common A for both, so that two thirds of the bytes
  * come from L2, of which it would be 200 MB in 36 µs at n = 1024.
  *
+ * One elected thread starts a stage's copies one after the other. Lanes that do it side by side are a loop of 60 clocks a copy to the compiler: a
+ * stage took 460 to 640 clocks, its products 256 in 32×64.
+ *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
  *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; shares badly
  *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.0 at 8192 (at the power limit)
  *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
  *   dgemm_tma_128x64_pair    likewise in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.06 to 1.09 at 16384×128×128
- *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.02 to 1.04 at 64×4096×4096, 1.10 to 1.15 at 4096×64×4096
- *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.02 to 1.09 at 768, which is 256 such tiles
- *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.03 to 1.09 at 512, 0.97 to 1.04 at 384
+ *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
+ *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.00 to 1.03 at 768, which is 256 such tiles
+ *   dgemm_tma_16x128         4 warps of 16×32, 6 stages, 2 blocks an SM        1.08 to 1.09 at 16×16384×16384 with k contiguous in B, else 0.95
+ *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384
  *
  * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %): warps wait for their fragments, which the
  * compiler likes to read late. From 2048 on the clock falls as the power limit asks. */
@@ -37,6 +41,14 @@
 __device__ inline void load2(double &x, double &y, unsigned from) { asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from)); }
 
 __device__ inline void load1(double &x, unsigned from) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from)); }
+
+/* True in one thread of the warp. Unlike a comparison of threadIdx.x that lets the compiler issue a copy without a loop over the lanes. */
+__device__ inline bool elect_one()
+{
+    unsigned elected;
+    asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(elected));
+    return elected;
+}
 
 /* threadIdx.x, read anew: it need not be kept in a register of the main loop, nor anything that follows from it. */
 __device__ inline int thread_index()
@@ -114,14 +126,13 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR> struct dgemm
             return index == 0;
         }
         const int length = base::steps(p), whole = base::whole_tiles(p), units = gridDim.x / TEAM, unit = blockIdx.x / TEAM;
-        const int mine = (whole - unit + units - 1) / units;
-        if (index < mine) {
+        if (unit + index * units < whole) {
             tile = unit + index * units, first = 0, count = length, fate = WHOLE;
             return true;
         }
         if (p.shared_tiles == 0)
             return false;
-        index -= mine;
+        index -= (whole - unit + units - 1) / units;
         const int at = base::run_start(p, unit, units); /* the unit's run of the shared tiles' k steps */
         int end = base::run_start(p, unit + 1, units);
         const int last = end / length * length, from = max(at, last); /* a tile whose end is another's */
@@ -151,7 +162,10 @@ struct dgemm_tma {
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
     static constexpr int A_BYTES = TILE_M * 128, BYTES = (TILE_M + TILE_N) * 128, RING_BYTES = STAGES * BYTES;
     static constexpr int ORDERS = RING_BYTES + 2 * STAGES * 8, SHARED = 1024 + ORDERS + (STAGES + 1) * 20;
-    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8, KEPT = SLICES > 1 && PER_SM > 1 ? 32 : PAIR ? 48 : 40;
+    static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8,
+                         KEPT = SLICES > 1 && PER_SM > 1 ? 32
+                                : PER_SM == 1            ? 56
+                                                         : 40;
     static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
     static constexpr int SLOTS = FM * FN * 2;
     using ring_type = gg_ring<STAGES>;
@@ -195,7 +209,8 @@ struct dgemm_tma {
     {
         constexpr int GROUP = 8;
         const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N * TEAM - 1) / (TILE_N * TEAM);
-        const int band = index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
+        const int band = index < GROUP * tiles_n ? 0 : index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n),
+                  rows = min(GROUP, tiles_m - band * GROUP);
         const int column = in_band / rows;
         m = (band * GROUP + in_band - column * rows) * TILE_M;
         n = (column * TEAM + int(blockIdx.x) % TEAM) * TILE_N;
@@ -399,12 +414,19 @@ struct dgemm_tma {
             where = at;
         }
 
+        __device__ int column(int j, int e) const { return j / 2 * 16 + (e ? where.odd_column : where.column) + j % 2 * where.column_step; }
+
+        /* All that this thread stores is there, in pairs, and C is not read: little code, which is what counts where it is run once. */
+        __device__ bool plain() const { return pairs && beta == 0 && FM * 16 - 15 < left_m && FN / 2 * 16 - 1 < left_n; }
+
+        __device__ double2 *at(int i, int j, int e) const { return reinterpret_cast<double2 *>(c + i * 16 + column(j, e) * ldc); }
+
         __device__ void put(int i, int j, int e, double x, double y) const
         {
-            const int row = i * 16, column = j / 2 * 16 + (e ? where.odd_column : where.column) + j % 2 * where.column_step;
-            if (column >= left_n || row >= left_m)
+            const int row = i * 16;
+            if (column(j, e) >= left_n || row >= left_m)
                 return;
-            double *to = c + row + column * ldc;
+            double *to = c + row + column(j, e) * ldc;
             x *= alpha, y *= alpha;
             if (pairs && row + 1 < left_m) {
                 double2 *const both = reinterpret_cast<double2 *>(to);
@@ -439,8 +461,15 @@ struct dgemm_tma {
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
+        } else if (const output out(p, m, n, thread, where); out.plain()) {
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+#pragma unroll
+                    for (int i = 0; i < FM; i++)
+                        *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
-            const output out(p, m, n, thread, where);
 #pragma unroll
             for (int j = 0; j < FN; j++)
 #pragma unroll
@@ -539,62 +568,70 @@ struct dgemm_tma {
         }
     }
 
+    /* Starts the copies of a stage: 16 k from k on. Of a pair's A each block fetches half, for both. */
+    static __device__ void copy_stage(const gg_args &p, const ring_type &ring, unsigned to, int m, int n, int k)
+    {
+        const int rank = PAIR ? int(blockIdx.x) % TEAM : 0;
+        if (p.a_kmajor) {
+            constexpr int ROWS = TILE_M / TEAM;
+            copy_a(p, ring, to + rank * (ROWS * 128), k, m + rank * ROWS);
+        } else {
+#pragma unroll
+            for (int box = 0; box < TILE_M / 16; box += TEAM)
+                copy_a(p, ring, to + (box + rank) * 2048, m + (box + rank) * 16, k);
+        }
+        if (p.b_kmajor)
+            ring.copy_box(ring.stage, to + A_BYTES, &p.map_b, k, n);
+        else {
+#pragma unroll
+            for (int box = 0; box < TILE_N / 16; box++)
+                ring.copy_box(ring.stage, to + A_BYTES + box * 2048, &p.map_b, n + box * 16, k);
+        }
+    }
+
+    static __device__ void copy_a(const gg_args &p, const ring_type &ring, unsigned to, int x, int y)
+    {
+        if (PAIR)
+            ring.copy_box_pair(ring.stage, to, &p.map_a, x, y);
+        else
+            ring.copy_box(ring.stage, to, &p.map_a, x, y);
+    }
+
+    /* By one thread. */
     static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared)
     {
-        const int lane = threadIdx.x % 32;
-        const int boxes_a = p.a_kmajor ? 1 : TILE_M / 16, boxes_b = p.b_kmajor ? 1 : TILE_N / 16;
-        const bool is_b = lane >= 16;
-        const int box = lane % 16, rank = int(blockIdx.x) % TEAM;
-        const gg_tensor_map *map = is_b ? &p.map_b : &p.map_a;
-        const bool kmajor = is_b ? p.b_kmajor : p.a_kmajor, shares = PAIR && !is_b; /* a pair's A: each block fetches half of it for both */
-        const bool mine = box < (is_b ? boxes_b : boxes_a) && (!shares || kmajor || box % TEAM == rank);
-        const int half = shares && kmajor ? rank * (TILE_M / TEAM) : 0;
-        const unsigned to = shared + (is_b ? A_BYTES : 0) + half * 128 + box * 2048;
         work piece;
         unsigned order = shared + ORDERS;
         for (int index = 0; piece.find(p, index); index++) {
             int m, n;
             place(p, piece.tile, m, n);
-            const int x = (is_b ? n : m) + half + box * 16;
             int k = piece.first * TILE_K;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
             for (int step = 0; step < stages; step++) {
                 ring.wait_empty();
-                if (lane == 0) {
-                    if (step == 0) {
-                        give_order(order, ORDER_M, m);
-                        give_order(order, ORDER_N, n);
-                        give_order(order, ORDER_COUNT, piece.count);
-                        give_order(order, ORDER_FATE, piece.fate);
-                        give_order(order, ORDER_FIRST, piece.first_unit(p));
-                    }
-                    ring.expect_full(ring.stage, SLICES == 1 || step < piece.count ? BYTES : 0);
+                if (step == 0) {
+                    give_order(order, ORDER_M, m);
+                    give_order(order, ORDER_N, n);
+                    give_order(order, ORDER_COUNT, piece.count);
+                    give_order(order, ORDER_FATE, piece.fate);
+                    give_order(order, ORDER_FIRST, piece.first_unit(p));
                 }
-                __syncwarp();
-                if (mine && shares && (SLICES == 1 || step < piece.count))
-                    ring.copy_box_pair(ring.stage, to + ring.stage * BYTES, map, kmajor ? k : x, kmajor ? x : k);
-                else if (mine && (SLICES == 1 || step < piece.count))
-                    ring.copy_box(ring.stage, to + ring.stage * BYTES, map, kmajor ? k : x, kmajor ? x : k);
+                const bool there = SLICES == 1 || step < piece.count;
+                ring.expect_full(ring.stage, there ? BYTES : 0);
+                if (there)
+                    copy_stage(p, ring, shared + ring.stage * BYTES, m, n, k);
                 ring.next();
                 k += TILE_K;
             }
             order = order == shared + ORDERS + STAGES * ORDER_WORDS * 4 ? shared + ORDERS : order + ORDER_WORDS * 4;
         }
-        if (lane == 0) {
+        ring.wait_empty();
+        give_order(order, ORDER_COUNT, 0);
+        ring.expect_full(ring.stage, 0);
+        for (int s = 1; s < SLICES; s++) {
+            ring.next();
             ring.wait_empty();
-            give_order(order, ORDER_COUNT, 0);
             ring.expect_full(ring.stage, 0);
-            for (int s = 1; s < SLICES; s++) {
-                ring.next();
-                ring.wait_empty();
-                ring.expect_full(ring.stage, 0);
-            }
-        }
-        if (p.splits > 1) {
-            __syncwarp();
-            if (!PAIR)
-                cluster_sync();
-            cluster_leave();
         }
     }
 
@@ -603,21 +640,25 @@ struct dgemm_tma {
         extern __shared__ __align__(1024) char memory[];
         const unsigned shared = (gg_shared(memory) + 1023) & ~1023u; /* as the swizzle wants it */
         ring_type ring(reinterpret_cast<uint64_t *>(memory + (shared - gg_shared(memory)) + RING_BYTES));
-        if (threadIdx.x == CONSUMERS) {
+        const bool produces = threadIdx.x / 32 == CONSUMERS / 32;
+        if (produces && elect_one()) {
             asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_a) : "memory");
             asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_b) : "memory");
-        }
-        if (threadIdx.x == 0)
             ring.init(1, GROUP / 32 * TEAM);
+        }
+        __syncwarp();
         if (PAIR)
             cluster_sync();
-        else
-            __syncthreads();
+        else if (produces) /* who does not wait for anybody */
+            asm volatile("bar.arrive 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
+        else if (threadIdx.x < CONSUMERS)
+            asm volatile("bar.sync 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
         if (threadIdx.x >= CONSUMERS) {
             gg_give_registers<KEPT>();
-            if (threadIdx.x < CONSUMERS + 32)
+            if (produces && elect_one())
                 produce(p, ring, shared);
-            else if (p.splits > 1) {
+            __syncwarp();
+            if (p.splits > 1) {
                 if (!PAIR)
                     cluster_sync();
                 cluster_leave();
@@ -639,12 +680,13 @@ using d64x64 = dgemm_tma<64, 64, 6, 2, 2, 2>;
 using d64x64_halves = dgemm_tma<64, 64, 12, 2, 2, 1, 2>;
 using d48x48 = dgemm_tma<48, 48, 8, 1, 1, 2, 4>;
 using d32x64 = dgemm_tma<32, 64, 8, 1, 4, 2, 1, false, true>;
+using d16x128 = dgemm_tma<16, 128, 6, 1, 4, 2, 1, false, true>;
 using d128x64_pair = dgemm_tma<128, 64, 8, 4, 2, 1, 1, true>;
 static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
 static_assert(d64x64_halves::SHARED == gg_shared_dgemm_tma_64x64_halves, "kernels.def");
-static_assert(d128x64_pair::SHARED == gg_shared_dgemm_tma_128x64_pair, "kernels.def");
+static_assert(d128x64_pair::SHARED == gg_shared_dgemm_tma_128x64_pair && d16x128::SHARED == gg_shared_dgemm_tma_16x128, "kernels.def");
 
 extern "C" {
 __global__ void __launch_bounds__(d192x96::THREADS, 1) dgemm_tma_192x96(const __grid_constant__ gg_args p) { d192x96::run(p); }
@@ -654,6 +696,7 @@ __global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __
 __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { d64x64::run(p); }
 __global__ void __launch_bounds__(d64x64_halves::THREADS, 1) dgemm_tma_64x64_halves(const __grid_constant__ gg_args p) { d64x64_halves::run(p); }
 __global__ void __launch_bounds__(d48x48::THREADS, 2) dgemm_tma_48x48(const __grid_constant__ gg_args p) { d48x48::run(p); }
+__global__ void __launch_bounds__(d16x128::THREADS, 2) dgemm_tma_16x128(const __grid_constant__ gg_args p) { d16x128::run(p); }
 __global__ void __launch_bounds__(d32x64::THREADS, 2) dgemm_tma_32x64(const __grid_constant__ gg_args p) { d32x64::run(p); }
 }
 #endif
