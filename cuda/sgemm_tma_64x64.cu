@@ -56,45 +56,51 @@ struct one_tile {
 };
 
 /* [64 rows][32 k], swizzled, becomes [32 k][64 rows]: each pair of warps turns over one of the stage's four of those, 4×4 elements at a time. */
-__device__ void transpose(const gg_args &p, unsigned stage)
-{
-    int t = threadIdx.x;
-    asm("" : "+r"(t));
-    const int pair = t / 64;
-    if (!(pair < 2 ? p.a_kmajor : p.b_kmajor))
-        return;
-    const int g = t % 8, q = (t % 8 + t / 8) % 8; /* groups of 4 rows, this and the one 32 rows on; 8 of 4 k */
-    const unsigned panel = stage + pair * (PANEL / 2);
-    float v[2][4][4];
-#pragma unroll
-    for (int e = 0; e < 4; e++) {
-        const unsigned from = panel + (g * 4 + e) * 128 + ((q ^ (g * 4 + e) % 8) * 16);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                         : "=f"(v[i][e][0]), "=f"(v[i][e][1]), "=f"(v[i][e][2]), "=f"(v[i][e][3])
-                         : "r"(from + i * 4096)
-                         : "memory");
+struct turner {
+    unsigned from, to; /* in stage 0 */
+    bool mine;
+
+    __device__ turner(const gg_args &p, unsigned shared)
+    {
+        const int t = threadIdx.x, pair = t / 64, g = t % 8, q = (g + t / 8) % 8; /* groups of 4 rows, this and the one 32 rows on; 8 of 4 k */
+        const unsigned panel = shared + pair * (PANEL / 2);
+        mine = pair < 2 ? p.a_kmajor : p.b_kmajor;
+        from = panel + g * 512 + (q ^ g % 2 * 4) * 16;
+        to = panel + q * (16 * TILE) + g * 16;
     }
-    asm volatile("bar.sync %0, 64;" ::"r"(pair + 1) : "memory");
-    const unsigned to = panel + q * (16 * TILE) + g * 16;
-#pragma unroll
-    for (int i = 0; i < 2; i++)
+
+    __device__ void turn(int stage) const
+    {
+        float v[2][4][4];
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" ::"f"(v[i][0][e]), "f"(v[i][1][e]), "f"(v[i][2][e]), "f"(v[i][3][e]),
-                         "r"(to + e * (TILE * 4) + i * 128)
-                         : "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                             : "=f"(v[i][e][0]), "=f"(v[i][e][1]), "=f"(v[i][e][2]), "=f"(v[i][e][3])
+                             : "r"((from + stage * STAGE ^ e * 16) + e * 128 + i * 4096)
+                             : "memory");
+        asm volatile("bar.sync %0, 64;" ::"r"(threadIdx.x / 64 + 1) : "memory");
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" ::"f"(v[i][0][e]), "f"(v[i][1][e]), "f"(v[i][2][e]), "f"(v[i][3][e]),
+                             "r"(to + stage * STAGE + e * (TILE * 4) + i * 128)
+                             : "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
 
-/* The ring's stage has landed: this warp's part of it is turned over. */
-__device__ void turn_over(const gg_args &p, const gg_ring<STAGES> &ring, unsigned shared)
-{
-    ring.wait_full();
-    transpose(p, shared + ring.stage * STAGE);
-    ring.arrive_empty(ring.stage); /* that barrier serves as `turned over` */
-}
+    /* The ring's stage has landed: this warp's part of it is turned over. */
+    __device__ void turn(const gg_ring<STAGES> &ring) const
+    {
+        if (mine) {
+            ring.wait_full();
+            turn(ring.stage);
+        }
+        ring.arrive_empty(ring.stage); /* that barrier serves as `turned over` */
+    }
+};
 
 __device__ unsigned count_reader(unsigned readers)
 {
@@ -230,8 +236,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sgemm_tma_64x64(const _
     /* A stage is turned over while the one before it is multiplied. */
     const bool turns = p.a_kmajor || p.b_kmajor;
     const unsigned landed = turns ? ring.empty : ring.full;
+    const turner turner(p, shared);
     if (turns)
-        turn_over(p, ring, shared);
+        turner.turn(ring);
     ffma.clear();
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
@@ -240,7 +247,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sgemm_tma_64x64(const _
         }
         ring.next();
         if (turns && step + 1 < steps)
-            turn_over(p, ring, shared);
+            turner.turn(ring);
         ffma.turn<KS>(a0 + now * STAGE, b0 + now * STAGE);
         if (__builtin_expect(count_reader(readers + 4 * now) == THREADS / 32 - 1, 0) && step + STAGES < steps)
             tile.fill(p, ring, now, shared, step + STAGES);
