@@ -1,5 +1,5 @@
 /* entry.c — owns the exported spellings of sgemm and dgemm (symbols.def). The caller's own arguments stay in the entry's frame, so that a
- * declined call goes to the same routine of the real BLAS exactly as it came. It decides nothing: check.c and serve.c do.
+ * declined call goes to the same routine of the real BLAS exactly as it came. It decides nothing: check.h and serve.c do.
  *
  * CBLAS integers are declared 64 bits wide even under 32-bit names: they travel in registers and eight-byte stack slots either way, the low
  * half is what a 32-bit caller meant, and an ILP64 library under plain names gets all of it back. */

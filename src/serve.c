@@ -158,25 +158,20 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     return complete;
 }
 
-/* Too small for any GPU (its latency alone costs more) and not in its memory, found out without the driver and with a multiplication of integers:
+/* Too small for any GPU (its latency alone costs more) and not in its memory, found out without the driver and with multiplications of integers:
  * such calls come by the million. */
 static bool is_tiny(const struct gg_gemm *p)
 {
-    return (unsigned __int128)p->m * (unsigned __int128)p->n * (unsigned __int128)p->k <= 64 * 64 * 64 && gg_config()->mode == GG_MODE_AUTO &&
+    const int64_t most = 64 * 64 * 64;
+    return (p->m | p->n | p->k) < 2 * most && p->m * p->n * p->k <= most && gg_config()->mode == GG_MODE_AUTO &&
            (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded() || (gg_gpu_in_heap(p->a) && gg_gpu_in_heap(p->b) && gg_gpu_in_heap(p->c)) ||
             gg_gpu_on_host((const void *const[]){p->a, p->b, p->c}));
 }
 
-bool gg_serve(const struct gg_request *request, struct gg_record *record)
+/* Kept apart from gg_serve, whose tiny calls need not save registers for it. */
+static __attribute__((noinline)) bool serve(const struct gg_request *request, struct gg_record *record)
 {
     const struct gg_gemm *p = request->p;
-    record->p = p;
-    record->type = p->type;
-    on_gpu = false;
-    if (is_tiny(p) && !gg_is_empty(p)) {
-        record->reason = GG_TOO_SMALL;
-        return false;
-    }
     struct gg_fp fp = gg_fp_read();
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
@@ -190,4 +185,16 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return complete;
+}
+
+bool gg_serve(const struct gg_request *request, struct gg_record *record)
+{
+    const struct gg_gemm *p = request->p;
+    record->p = p;
+    record->type = p->type;
+    on_gpu = false;
+    if (!is_tiny(p) || gg_is_empty(p))
+        return serve(request, record);
+    record->reason = GG_TOO_SMALL;
+    return false;
 }

@@ -29,7 +29,7 @@ only link.h src/real.c src/forward.c src/gpu.c
 only math.h
 only cblas.h
 only kernel.h src/work.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
-only check.h src/check.c src/entry.c src/api.c
+only check.h src/entry.c src/api.c
 only symbols.def src/entry.c
 only forward.def src/forward.c src/forward_x86_64.S src/forward_aarch64.S
 
