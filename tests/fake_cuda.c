@@ -648,6 +648,8 @@ CUresult cuStreamSynchronize(CUstream stream)
 /* All memory of the context is gone; what still uses it crashes, or dies in see(). */
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
+    if (!f.pid)
+        return CUDA_ERROR_NOT_INITIALIZED;
     cuCtxSynchronize();
     pthread_mutex_lock(&f.lock);
     for (int i = 0; i < ALLOCATIONS; i++) {

@@ -98,6 +98,7 @@ static void carry_out_warm(const struct plan *p, struct result *r)
         allowed[i] = atomic_load(&fail_cuda->live[i]) + (fail_cuda->kinds[i] && !strcmp(fail_cuda->kinds[i], "events") ? 2 * EVENT_SLACK : 8);
     for (const struct plan *c = p; c < p + p->warm && !*r->wrong && !(deadline > 0 && now() > deadline); c++) {
         r->warm_done++;
+        alarm(TIME_LIMIT);
         unsigned before = documented;
         r->at = c - p;
         follow(failing, c);
@@ -173,6 +174,8 @@ static char folder[] = "/tmp/gpugemm-sweep-XXXXXX";
 
 static void start(struct worker *w, const struct plan *plan, bool counting)
 {
+    static long started; /* names a folder: process ids come again in a long sweep */
+    started++;
     w->plan = *plan;
     w->first = plan;
     memset(w->result, 0, sizeof *w->result);
@@ -180,9 +183,9 @@ static void start(struct worker *w, const struct plan *plan, bool counting)
     w->pid = fork();
     if (w->pid)
         return;
-    alarm(TIME_LIMIT + (unsigned)plan->warm / 2);
+    alarm(TIME_LIMIT);
     char mine[80];
-    snprintf(mine, sizeof mine, "%s/%ld", folder, (long)getpid());
+    snprintf(mine, sizeof mine, "%s/%ld", folder, started);
     dup2(w->said, STDERR_FILENO);
     if (scenarios[plan->scenario].outputs && (mkdir(mine, 0700) || chdir(mine) || setenv("XDG_CACHE_HOME", mine, 1)))
         _exit(1);
