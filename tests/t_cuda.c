@@ -4,9 +4,8 @@
  *
  *   t_cuda --lib LIB [--only NAME] */
 #include <cuda.h>
-#include <sys/wait.h>
 
-#include "problem.h"
+#include "programs.h"
 
 #define DRIVER(X)                                                                                                      \
     X(cuInit) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize)          \
@@ -278,24 +277,15 @@ static void no_context(void)
     host(&large, "with one");
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} programs[] = {{"capture-global-cold", capture_global_cold}, {"capture-global-warm", capture_global_warm}, {"capture-thread", capture_thread},
-                {"captured-gemm", captured_gemm}, {"own-context", own_context}, {"reset", reset}, {"own-fault", own_fault},
-                {"every-memory", every_memory}, {"forked", forked}, {"no-context", no_context}};
+static const struct program programs[] = {
+    {"capture-global-cold", capture_global_cold}, {"capture-global-warm", capture_global_warm}, {"capture-thread", capture_thread},
+    {"captured-gemm", captured_gemm}, {"own-context", own_context}, {"reset", reset}, {"own-fault", own_fault},
+    {"every-memory", every_memory}, {"forked", forked}, {"no-context", no_context}};
 
 int main(int argc, char **argv)
 {
-    const char *lib = "build/libgpugemm.so", *only = NULL;
-    for (int i = 1; i + 1 < argc; i++) {
-        lib = !strcmp(argv[i], "--lib") ? argv[i + 1] : lib;
-        only = !strcmp(argv[i], "--only") ? argv[i + 1] : only;
-    }
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    setenv("GPUGEMM_MODE", "gpu", 1);
-    void *library = open_library(lib, RTLD_GLOBAL), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
-    find_spellings(library);
+    const char *only = NULL;
+    void *library = open_for_programs(argc, argv, &only), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
     *(void **)&api = dlsym(library, "gpugemm_dgemm");
 #define TEXT_OF(name) #name
 #define TEXT(name) TEXT_OF(name)
@@ -311,25 +301,7 @@ int main(int argc, char **argv)
     small = problem_make(d, false, false, 60, 50, 40, 0, 0);
     middle = problem_make(d, true, false, 333, 270, 200, 2, 5);
     large = problem_make(d, false, true, 900, 1000, 150, 2, 1);
-    int failures = 0;
-    for (unsigned i = 0; i < sizeof programs / sizeof *programs; i++) {
-        if (only && strcmp(only, programs[i].name))
-            continue;
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(60);
-            programs[i].run();
-            exit(test_failures != 0);
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        printf("%-22s %s", programs[i].name, status ? "FAILED" : "ok");
-        if (WIFSIGNALED(status))
-            printf(", signal %d", WTERMSIG(status));
-        putchar('\n');
-        failures += status != 0;
-    }
+    int failures = run_programs(programs, sizeof programs / sizeof *programs, only, 60);
     printf("%d failures\n", failures);
     return failures != 0;
 }

@@ -4,9 +4,8 @@
  *
  *   t_gpus --lib LIB [--only NAME] */
 #include <pthread.h>
-#include <sys/wait.h>
 
-#include "problem.h"
+#include "programs.h"
 
 /* clang-format off */
 typedef void *handle;
@@ -426,10 +425,7 @@ static void captured(void)
     capture(per_thread, 1, true, "a thread's own stream");
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} programs[] = {
+static const struct program programs[] = {
     {"second", second},    {"everywhere", everywhere},     {"managed", managed}, {"chosen", chosen},           {"threads", threads},
     {"lanes", lanes},      {"wrong-stream", wrong_stream}, {"reset", reset},     {"own-streams", own_streams}, {"short-streams", short_streams},
     {"captured", captured}};
@@ -447,15 +443,8 @@ static int count(void)
 
 int main(int argc, char **argv)
 {
-    const char *lib = "build/libgpugemm.so", *only = NULL;
-    for (int i = 1; i + 1 < argc; i++) {
-        lib = !strcmp(argv[i], "--lib") ? argv[i + 1] : lib;
-        only = !strcmp(argv[i], "--only") ? argv[i + 1] : only;
-    }
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    setenv("GPUGEMM_MODE", "gpu", 1);
-    void *library = open_library(lib, RTLD_GLOBAL), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
-    find_spellings(library);
+    const char *only = NULL;
+    void *library = open_for_programs(argc, argv, &only), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
     *(void **)&sgemm = dlsym(library, "gpugemm_sgemm"), *(void **)&dgemm = dlsym(library, "gpugemm_dgemm");
     *(void **)&info = dlsym(library, "gpugemm_info_json"), *(void **)&stats = dlsym(library, "gpugemm_stats_read");
 #define X(name, parameters)                                                                                                                          \
@@ -478,25 +467,7 @@ int main(int argc, char **argv)
     large = problem_make(d, false, true, 450, 400, 50, 2, 1);
     deep = problem_make(s, false, false, 48, 40, 3000, 2, 1); /* its k is cut up, and its parts lie in the stream's workspace */
     wide = problem_make(s, false, false, 128, 100, 500, 2, 3);
-    int failures = 0;
-    for (unsigned i = 0; i < sizeof programs / sizeof *programs; i++) {
-        if (only && strcmp(only, programs[i].name))
-            continue;
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(600); /* ThreadSanitizer on a busy machine */
-            programs[i].run();
-            exit(test_failures != 0);
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        printf("%-14s %s", programs[i].name, status ? "FAILED" : "ok");
-        if (WIFSIGNALED(status))
-            printf(", signal %d", WTERMSIG(status));
-        putchar('\n');
-        failures += status != 0;
-    }
+    int failures = run_programs(programs, sizeof programs / sizeof *programs, only, 600 /* ThreadSanitizer on a busy machine */);
     printf("%d GPUs, %d failures\n", gpus, failures);
     return failures != 0;
 }

@@ -1,0 +1,167 @@
+/* fake_kernels.h — what fake_cuda.c's GPUs compute: the library's kernels as plain loops over struct gg_args, known by their names, and the tensor
+ * maps that they read through. A part of fake_cuda.c, which has die() and, for every access to the GPU's memory, see(). */
+#define MULTIPLY(NAME, T)                                                                                                                            \
+    static void NAME(const struct gg_args *p, bool product)                                                                                          \
+    {                                                                                                                                                \
+        size_t span_c = (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof(T);                                                                            \
+        T *c = (T *)see(p->c, span_c, true, "C"), alpha = (T)p->alpha, beta = (T)p->beta;                                                            \
+        const T *a = NULL, *b = NULL;                                                                                                                \
+        if (product) {                                                                                                                               \
+            a = (T *)see(p->a, (size_t)(p->a_kmajor ? p->lda * (p->m - 1) + p->k : p->lda * (p->k - 1) + p->m) * sizeof(T), true, "A");              \
+            b = (T *)see(p->b, (size_t)(p->b_kmajor ? p->ldb * (p->n - 1) + p->k : p->ldb * (p->k - 1) + p->n) * sizeof(T), true, "B");              \
+        }                                                                                                                                            \
+        for (int64_t j = 0; j < p->n; j++)                                                                                                           \
+            for (int64_t i = 0; i < p->m; i++) {                                                                                                     \
+                T sum = 0, *out = c + i + j * p->ldc;                                                                                                \
+                for (int64_t l = 0; product && l < p->k; l++)                                                                                        \
+                    sum += a[p->a_kmajor ? l + i * p->lda : i + l * p->lda] * b[p->b_kmajor ? l + j * p->ldb : j + l * p->ldb];                      \
+                *out = (product ? alpha * sum : 0) + (beta == 0 ? 0 : beta * *out);                                                                  \
+            }                                                                                                                                        \
+    }
+MULTIPLY(multiply_s, float)
+MULTIPLY(multiply_d, double)
+
+/* What the fake's cuTensorMapEncodeTiled leaves in a map. */
+struct map {
+    const void *base;
+    uint64_t inner, outer, pitch, size; /* of an element */
+    int fill;
+};
+
+/* A kernel that reads its operands through tensor maps must have got maps of just these operands. */
+static void check_map(const char *kernel, const char *operand, const struct gg_tensor_map *opaque, const void *base, int64_t x, int64_t k, int64_t ld,
+                      bool kmajor)
+{
+    struct map m;
+    memcpy(&m, opaque, sizeof m);
+    const uint64_t size = strstr(kernel, "dgemm") ? 8 : 4, inner = (uint64_t)(kmajor ? k : x), outer = (uint64_t)(kmajor ? x : k);
+    if (m.base != base || m.size != size || m.inner != inner || m.outer != outer || m.pitch != (uint64_t)ld * size || m.fill)
+        die("%s: the map of %s is of %llu x %llu elements of %llu bytes at %p, pitch %llu, fill %d; the operand is %llu x %llu of %llu at %p, pitch "
+            "%llu",
+            kernel, operand, (unsigned long long)m.inner, (unsigned long long)m.outer, (unsigned long long)m.size, m.base,
+            (unsigned long long)m.pitch, m.fill, (unsigned long long)inner, (unsigned long long)outer, (unsigned long long)size, base,
+            (unsigned long long)ld * (unsigned long long)size);
+}
+
+/* x × k elements with x contiguous, as gg_pack_s writes them. */
+static void pack(const void *from, int64_t ld, bool kmajor, void *to, int64_t x, int64_t k)
+{
+    const int64_t ld_to = (x + 3) / 4 * 4;
+    const float *a = (float *)see(from, (size_t)(kmajor ? ld * (x - 1) + k : ld * (k - 1) + x) * sizeof *a, true, "an operand to be packed");
+    float *packed = (float *)see(to, (size_t)(ld_to * (k - 1) + x) * sizeof *packed, true, "a packed operand");
+    for (int64_t l = 0; l < k; l++)
+        for (int64_t i = 0; i < x; i++)
+            packed[i + l * ld_to] = a[kmajor ? l + i * ld : i + l * ld];
+}
+
+/* ---- chains: the pieces of an element, 4 bytes at least, hold the element itself ------------------------------------------------------- */
+
+static int64_t pieces_in(const char *name) { return strstr(name, "bf16") ? 3 : 2; }
+
+/* Where a tier keeps an element of row i of an operand, of `rows` beginning at `pieces`. */
+static float *piece_at(void *pieces, int64_t tier_pieces, int64_t k, int64_t i, int64_t l)
+{
+    const int64_t tile = 128, chunk = 64, padded = (k + chunk - 1) / chunk * chunk;
+    return (float *)((char *)pieces + i / tile * (tile * padded * tier_pieces * 2)) + i % tile * padded + l;
+}
+
+static char *see_pieces(void *pieces, int64_t tier_pieces, int64_t rows, int64_t k)
+{
+    return see(pieces, (size_t)((rows + 127) / 128 * 128 * ((k + 63) / 64 * 64) * tier_pieces * 2), true, "pieces");
+}
+
+/* One in so many elements is not certified. */
+static uint32_t verdict_on(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = bits * 2654435761u >> 8;
+    return (bits % 100003 == 0 ? GG_NOT_FP16 : 0) | (bits % 200003 == 0 ? GG_NOT_FP16 | GG_NOT_BF16 : 0);
+}
+
+static void split_operand(const char *name, const void *from, int64_t ld, bool kmajor, void *pieces, int64_t rows, int64_t k, uint32_t *verdict)
+{
+    if (rows == 0)
+        return;
+    const bool writes = strstr(name, "gg_split") && !strstr(name, "tf32");
+    float *a = (float *)see(from, (size_t)(kmajor ? ld * (rows - 1) + k : ld * (k - 1) + rows) * sizeof *a, true, "an operand to be split");
+    char *to = writes ? see_pieces(pieces, pieces_in(name), rows, k) : NULL;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t l = 0; l < k; l++) {
+            const float x = a[kmajor ? l + i * ld : i + l * ld];
+            *verdict |= strstr(name, "tf32") ? GG_NOT_FP16 : verdict_on(x);
+            if (to)
+                *piece_at(to, pieces_in(name), k, i, l) = x;
+        }
+}
+
+static void multiply_pieces(const char *name, const struct gg_args *p)
+{
+    char *a = see_pieces(p->pieces_a, pieces_in(name), p->m, p->k), *b = see_pieces(p->pieces_b, pieces_in(name), p->n, p->k);
+    float *c = (float *)see(p->c, (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof *c, true, "C"), beta = (float)p->beta;
+    for (int64_t j = 0; j < p->n; j++)
+        for (int64_t i = 0; i < p->m; i++) {
+            float sum = 0, *out = c + i + j * p->ldc;
+            for (int64_t l = 0; l < p->k; l++)
+                sum += *piece_at(a, pieces_in(name), p->k, i, l) * *piece_at(b, pieces_in(name), p->k, j, l);
+            *out = (float)p->alpha * sum + (beta == 0 ? 0 : beta * *out);
+        }
+}
+
+/* ---- launches and maps -------------------------------------------------------------------------------------------------------------- */
+
+static void run_kernel(const char *name, const struct gg_args *p)
+{
+    if (strstr(name, "fixup") || strstr(name, "_sum")) /* a product is done whole: no parts are left to be added */
+        return;
+    uint32_t *verdict = p->verdict ? (uint32_t *)see(p->verdict, sizeof *verdict, true, "verdict") : NULL;
+    const bool gated = verdict && (*verdict & p->gate_mask) != p->gate_value;
+    if (gated && !strstr(name, "or_ffma"))
+        return;
+    if (strstr(name, "gg_split") || strstr(name, "gg_certify")) {
+        const bool was = *verdict & GG_WAS_BF16 && strstr(name, "bf16");
+        if (!was || !p->keeps_a)
+            split_operand(name, p->a, p->lda, p->a_kmajor, p->pieces_a, p->m, p->k, verdict);
+        if (!was || !p->keeps_b)
+            split_operand(name, p->b, p->ldb, p->b_kmajor, p->pieces_b, p->n, p->k, verdict);
+        return;
+    }
+    if (strstr(name, "tensor_") && !gated) {
+        if (strstr(name, "bf16"))
+            *verdict |= GG_WAS_BF16;
+        multiply_pieces(name, p);
+        return;
+    }
+    if (strstr(name, "gg_pack")) {
+        if (p->c)
+            pack(p->a, p->lda, p->a_kmajor, p->c, p->m, p->k);
+        if (p->workspace)
+            pack(p->b, p->ldb, p->b_kmajor, p->workspace, p->n, p->k);
+        return;
+    }
+    if (strstr(name, "_tma_")) {
+        check_map(name, "A", &p->map_a, p->a, p->m, p->k, p->lda, p->a_kmajor);
+        check_map(name, "B", &p->map_b, p->b, p->n, p->k, p->ldb, p->b_kmajor);
+    }
+    (strstr(name, "dgemm") || strstr(name, "_d") ? multiply_d : multiply_s)(p, !strstr(name, "scale"));
+}
+
+/* All twelve arguments are looked at: what stands between the library and the driver must hand on every one. */
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base, const cuuint64_t *dims,
+                                const cuuint64_t *pitches, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)
+{
+    ENTER(false);
+    const uint64_t size = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT64 ? 8 : 4;
+    const bool line = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || box[0] * size <= 16u << swizzle;
+    if ((type != CU_TENSOR_MAP_DATA_TYPE_FLOAT64 && type != CU_TENSOR_MAP_DATA_TYPE_FLOAT32) || rank != 2 || (uintptr_t)base % 16 ||
+        pitches[0] % 16 || !dims[0] || !dims[1] || dims[0] > UINT64_C(1) << 32 || dims[1] > UINT64_C(1) << 32 || pitches[0] >= UINT64_C(1) << 40 ||
+        !box[0] || box[0] > 256 || !box[1] || box[1] > 256 || box[0] * size % 16 || !line || steps[0] != 1 || steps[1] != 1 ||
+        interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || (unsigned)swizzle > CU_TENSOR_MAP_SWIZZLE_128B ||
+        (unsigned)l2 > CU_TENSOR_MAP_L2_PROMOTION_L2_256B || (unsigned)fill > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
+        return CUDA_ERROR_INVALID_VALUE;
+    _Static_assert(sizeof(struct map) <= sizeof *map, "the fake's map fits");
+    const struct map m = {base, dims[0], dims[1], pitches[0], size, (int)fill};
+    memcpy(map, &m, sizeof m);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,273 @@
+/* fake_streams.h — the streams of fake_cuda.c's GPUs: a thread each, late and at its own pace; what is captured of them, and events. A part of
+ * fake_cuda.c, whose structures it works on. */
+static void run(const struct operation *o)
+{
+    if (o->kind == COPY)
+        for (size_t i = 0; i < o->height; i++)
+            memcpy(see(o->dst + i * o->dst_pitch, o->width, false, "copy to"), see(o->src + i * o->src_pitch, o->width, false, "copy from"),
+                   o->width);
+    else if (o->kind == FILL)
+        memset(see(o->dst, o->width, false, "fill"), o->value, o->width);
+    else if (o->kind == KERNEL)
+        run_kernel(o->name, &o->args);
+}
+
+static void *stream_thread(void *argument)
+{
+    CUstream s = argument;
+    running_on = device_of(s->context);
+    unsigned pace = (unsigned)(uintptr_t)argument;
+    pthread_mutex_lock(&f.lock);
+    for (;;) {
+        while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation)) {
+            if (s->destroyed && !s->first) { /* what was enqueued before is done first */
+                CUstream *at = &f.streams;
+                while (*at != s)
+                    at = &(*at)->next;
+                *at = s->next;
+                pthread_mutex_unlock(&f.lock);
+                free(s);
+                return NULL;
+            }
+            pthread_cond_wait(&f.changed, &f.lock);
+        }
+        struct operation *o = s->first;
+        pthread_mutex_unlock(&f.lock);
+        pace = pace * 1103515245 + 12345;
+        if (pace >> 28 == 0)
+            usleep(pace >> 20 & 127);
+        run(o);
+        pthread_mutex_lock(&f.lock);
+        if (o->kind == RECORD && o->event->done < o->generation)
+            o->event->done = o->generation;
+        s->first = o->next;
+        s->finished++;
+        free(o);
+        pthread_cond_broadcast(&f.changed);
+    }
+    return NULL;
+}
+
+static void start_stream(CUstream s)
+{
+    pthread_t thread;
+    s->next = f.streams;
+    f.streams = s;
+    if (pthread_create(&thread, NULL, stream_thread, s))
+        die("no thread for a stream");
+    pthread_detach(thread);
+}
+
+/* Under the lock. */
+static CUstream new_stream(void)
+{
+    CUstream s = calloc(1, sizeof *s);
+    s->context = current();
+    s->id = ++f.stream_ids;
+    start_stream(s);
+    return s;
+}
+
+/* The two that have a name are the current context's. */
+static CUstream real_stream(CUstream s)
+{
+    if (s && s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD)
+        return s;
+    CUstream *named = s == CU_STREAM_PER_THREAD ? &per_thread[device_of(current())] : &current()->legacy;
+    pthread_mutex_lock(&f.lock);
+    if (!*named)
+        *named = new_stream();
+    pthread_mutex_unlock(&f.lock);
+    return *named;
+}
+
+static CUresult enqueue(CUstream stream, const struct operation *o)
+{
+    CUstream s = real_stream(stream);
+    if (o->kind == RECORD && o->event->context != s->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct operation *copy = aligned_alloc(64, (sizeof *o + 63) / 64 * 64);
+    *copy = *o;
+    copy->next = NULL;
+    pthread_mutex_lock(&f.lock);
+    if (s->capture) {
+        s->capture->invalid |= o->kind == RECORD || o->kind == WAIT;
+        *(s->capture->first ? &s->capture->last->next : &s->capture->first) = copy;
+        s->capture->last = copy;
+        pthread_mutex_unlock(&f.lock);
+        return CUDA_SUCCESS;
+    }
+    if (copy->kind == RECORD)
+        copy->generation = ++copy->event->recorded;
+    if (copy->kind == WAIT)
+        copy->generation = copy->event->recorded;
+    *(s->first ? &s->last->next : &s->first) = copy;
+    s->last = copy;
+    s->enqueued++;
+    pthread_cond_broadcast(&f.changed);
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult drain(CUstream stream)
+{
+    CUstream s = real_stream(stream);
+    pthread_mutex_lock(&f.lock);
+    while (s->finished < s->enqueued)
+        pthread_cond_wait(&f.changed, &f.lock);
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    (void)flags, (void)priority;
+    ENTER(true);
+    pthread_mutex_lock(&f.lock);
+    *stream = new_stream();
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
+{
+    (void)mode;
+    ENTER(true);
+    real_stream(stream)->capture = calloc(1, sizeof *stream->capture);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    ENTER(true);
+    CUstream s = real_stream(stream);
+    *graph = s->capture->invalid ? NULL : s->capture;
+    s->capture = NULL;
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    (void)flags;
+    ENTER(true);
+    *exec = (CUgraphExec)graph;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    ENTER(true);
+    for (const struct operation *o = ((CUgraph)exec)->first; o; o = o->next)
+        enqueue(stream, o);
+    return CUDA_SUCCESS;
+}
+
+static bool ends_capture(CUstream stream)
+{
+    struct CUgraph_st *capture = real_stream(stream)->capture;
+    if (capture)
+        capture->invalid = true;
+    return capture != NULL;
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
+{
+    ENTER(true);
+    if (ends_capture(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    *id = real_stream(stream)->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+    ENTER(true);
+    pthread_mutex_lock(&f.lock);
+    stream->destroyed = true;
+    pthread_cond_broadcast(&f.changed);
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    ENTER(false);
+    pthread_mutex_lock(&f.lock);
+    for (CUstream s = f.streams; s;)
+        if (s->finished < s->enqueued) {
+            pthread_cond_wait(&f.changed, &f.lock);
+            s = f.streams; /* one may have gone meanwhile */
+        } else {
+            s = s->next;
+        }
+    pthread_mutex_unlock(&f.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    ENTER(true);
+    return ends_capture(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : drain(stream);
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    ENTER(true);
+    const struct CUgraph_st *capture = real_stream(stream)->capture;
+    *status = !capture ? CU_STREAM_CAPTURE_STATUS_NONE : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    CUstreamCaptureMode before = current;
+    ENTER(true);
+    current = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    (void)flags;
+    ENTER(true);
+    *event = calloc(1, sizeof **event);
+    (*event)->context = current();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    ENTER(true);
+    return enqueue(stream, &(struct operation){.kind = RECORD, .event = event});
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)flags;
+    ENTER(true);
+    return enqueue(stream, &(struct operation){.kind = WAIT, .event = event});
+}
+
+static CUresult event_state(CUevent event, bool wait)
+{
+    pthread_mutex_lock(&f.lock);
+    while (wait && event->done < event->recorded)
+        pthread_cond_wait(&f.changed, &f.lock);
+    CUresult result = event->done < event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    pthread_mutex_unlock(&f.lock);
+    return result;
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+    ENTER(true);
+    return event_state(event, true);
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    ENTER(true);
+    return event_state(event, false);
+}

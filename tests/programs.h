@@ -1,0 +1,55 @@
+/* programs.h — for t_cuda.c and t_gpus.c, whose cases are programs that use CUDA themselves, each in a process of its own. */
+#ifndef PROGRAMS_H
+#define PROGRAMS_H
+
+#include <sys/wait.h>
+
+#include "problem.h"
+
+struct program {
+    const char *name;
+    void (*run)(void);
+};
+
+/* --lib LIB [--only NAME]: the library is loaded and its spellings are found, and every product is to be the GPU's; *only is NAME or NULL. The
+ * library. */
+static inline void *open_for_programs(int argc, char **argv, const char **only)
+{
+    const char *lib = "build/libgpugemm.so";
+    for (int i = 1; i + 1 < argc; i++) {
+        lib = !strcmp(argv[i], "--lib") ? argv[i + 1] : lib;
+        *only = !strcmp(argv[i], "--only") ? argv[i + 1] : *only;
+    }
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    setenv("GPUGEMM_MODE", "gpu", 1);
+    void *library = open_library(lib, RTLD_GLOBAL);
+    find_spellings(library);
+    return library;
+}
+
+/* One after the other, or the one whose name is `only`; none may take longer than `seconds`. How many have failed. */
+static inline int run_programs(const struct program *programs, int count, const char *only, unsigned seconds)
+{
+    int failures = 0;
+    for (int i = 0; i < count; i++) {
+        if (only && strcmp(only, programs[i].name))
+            continue;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(seconds);
+            programs[i].run();
+            exit(test_failures != 0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        printf("%-22s %s", programs[i].name, status ? "FAILED" : "ok");
+        if (WIFSIGNALED(status))
+            printf(", signal %d", WTERMSIG(status));
+        putchar('\n');
+        failures += status != 0;
+    }
+    return failures;
+}
+
+#endif
