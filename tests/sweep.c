@@ -416,7 +416,7 @@ int main(int argc, char **argv)
         default: return 2;
         }
     jobs = jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
-    double begun = now();
+    const double begun = now();
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("GPUGEMM_MODE", "gpu", 1);
     setenv("GPUGEMM_THREADS", "2", 0);
@@ -485,17 +485,15 @@ int main(int argc, char **argv)
     for (long i = 0; i < batches; i++)
         batch[i].turn = turns[batch[i].first->scenario][batch[i].first->shim]++ * batches + i;
     qsort(batch, (size_t)batches, sizeof *batch, by_turn);
-    if (now() - begun > (double)seconds / 2) /* half of it at least is for cases, however long it took to count them */
-        begun = now() - (double)seconds / 2;
-    const double half = (now() - begun + (double)seconds) / 2;
-    deadline = seconds ? begun + (double)seconds : 0;
+    const double counted = now(), least = counted + (double)seconds / 2; /* half of it at least is for cases, however long it took to count them */
+    deadline = !seconds ? 0 : begun + (double)seconds > least ? begun + (double)seconds : least;
     long next = 0, next_warm = 0, running = 0;
     for (;;) {
-        bool time_left = !(seconds && now() - begun > (double)seconds);
+        bool time_left = !seconds || now() < deadline;
         for (int i = 0; i < jobs && time_left; i++) {
             if (worker[i].pid)
                 continue;
-            if (next_warm < batches && (next == case_count || !seconds || now() - begun < half)) {
+            if (next_warm < batches && (next == case_count || !seconds || now() < (counted + deadline) / 2)) {
                 start(&worker[i], batch[next_warm++].first, false);
             } else if (next < case_count) {
                 start(&worker[i], &cases[next++], false);
