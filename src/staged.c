@@ -224,12 +224,10 @@ static bool block_launched(const struct job *job, int block)
     return block < 0 || job->step >= job->plan.block_end[block];
 }
 
-/* A chain, if the plan is made for one: the operands then lie on the GPU as one matrix each. */
+/* The plan is made for a chain: the operands lie on the GPU as one matrix each. */
 static void prepare_chain(struct job *job)
 {
     const struct gg_gemm *p = job->p;
-    if (!job->plan.chain)
-        return;
     job->resident = *p;
     job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan.ld[GG_A];
     job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan.ld[GG_B];
