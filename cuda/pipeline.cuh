@@ -250,6 +250,18 @@ template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_> struct
     }
 };
 
+/* In rings without a producer each warp counts itself, in a stage's word of shared memory at `readers`, when it leaves the stage. Lane 0 learns how
+ * many of WARPS have left before, the last of which begins the count anew; the other lanes get 0. */
+template <int WARPS> __device__ inline unsigned gg_count_reader(unsigned readers, int lane)
+{
+    unsigned before;
+    asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; mov.u32 %0, 0; @p atom.relaxed.cta.shared.inc.u32 %0, [%1], %3; }"
+                 : "=r"(before)
+                 : "r"(readers), "r"(lane), "n"(WARPS - 1)
+                 : "memory");
+    return before;
+}
+
 /* Moves registers from the producer warpgroup to the consumers (sm_90): the whole of one branch of the role switch each. */
 template <int REGISTERS> __device__ inline void gg_give_registers()
 {

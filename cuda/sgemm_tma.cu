@@ -222,7 +222,7 @@ struct sgemm_tma {
                     ring.arrive_empty(done);
                     continue;
                 }
-                others = count_reader(readers + 4 * done, lane);
+                others = gg_count_reader<THREADS / 32>(readers + 4 * done, lane);
                 if (__builtin_expect(others == THREADS / 32 - 1, 0)) {
                     const int ahead = step + STAGES;
                     if (ahead < now.steps)
@@ -335,16 +335,6 @@ struct sgemm_tma {
         else if (t.fate == COLLECT)
             forget_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
         cluster_leave(); /* others may still be reading this block's shared memory */
-    }
-
-    static __device__ unsigned count_reader(unsigned readers, int lane)
-    {
-        unsigned before;
-        asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, 0; mov.u32 %0, 0; @p atom.relaxed.cta.shared.inc.u32 %0, [%1], %3; }"
-                     : "=r"(before)
-                     : "r"(readers), "r"(lane), "n"(THREADS / 32 - 1)
-                     : "memory");
-        return before;
     }
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

@@ -102,16 +102,6 @@ struct turner {
     }
 };
 
-__device__ unsigned count_reader(unsigned readers)
-{
-    unsigned before;
-    asm volatile("{ .reg .pred p; setp.eq.u32 p, %2, 0; mov.u32 %0, 0; @p atom.relaxed.cta.shared.inc.u32 %0, [%1], %3; }"
-                 : "=r"(before)
-                 : "r"(readers), "r"(threadIdx.x % 32), "n"(THREADS / 32 - 1)
-                 : "memory");
-    return before;
-}
-
 __device__ float4 load_shared(unsigned at)
 {
     float4 v;
@@ -249,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) sgemm_tma_64x64(const _
         if (turns && step + 1 < steps)
             turner.turn(ring);
         ffma.turn<KS>(a0 + now * STAGE, b0 + now * STAGE);
-        if (__builtin_expect(count_reader(readers + 4 * now) == THREADS / 32 - 1, 0) && step + STAGES < steps)
+        if (__builtin_expect(gg_count_reader<THREADS / 32>(readers + 4 * now, threadIdx.x % 32) == THREADS / 32 - 1, 0) && step + STAGES < steps)
             tile.fill(p, ring, now, shared, step + STAGES);
         __syncwarp();
     }
