@@ -15,7 +15,7 @@ enum gg_role {
     GG_TMA,            /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
     GG_TMA_EITHER,     /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
     GG_TMA_PAIR,       /* likewise, in clusters of two blocks, each of which computes the left or right half of a tile: they share A */
-    GG_TMA_ONCE,       /* likewise, a block has one tile, or a cluster of two: its groups of warps take turns in k and need the ring to add up */
+    GG_TMA_ONCE,       /* likewise, a block has one tile, or a cluster has: its groups of warps take turns in k and need the ring to add up */
     GG_SKINNY,         /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
     GG_SLIM,           /* likewise, 16 bytes at a time; the pieces of k, a power of two, are a cluster's blocks, which add them up */
     GG_TENSOR,         /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */

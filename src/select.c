@@ -42,13 +42,14 @@ static const double L2_OVER_MEMORY = 1.3;
 static const struct {
     double alone;              /* the share of its rate that an SM reaches with one block where per_sm fit */
     double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
+    double aside;              /* likewise of a GG_TMA_ONCE row that has more warps than multiply: others do it */
     double parts, part, group; /* clocks of adding up: parts of a tile, each beyond two, each among clusters */
     double cluster, bytes;     /* and within a cluster: clocks, and bytes a clock that an SM adds up */
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one and none share */
     int least;                 /* k steps of a tile that blocks share */
     bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
-} TMA[] = {[GG_S] = {0.85, 0.05, 0.12, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
-           [GG_D] = {0.75, 0, 0, 10000, 10000, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
+} TMA[] = {[GG_S] = {0.85, 0.05, 0.12, 0.04, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
+           [GG_D] = {0.75, 0, 0, 0, 10000, 10000, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
@@ -184,7 +185,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const int turned = row->role == GG_TMA ? 0 : p->a_kmajor + p->b_kmajor;
     double clocks;
     if (row->role == GG_TMA_ONCE)
-        step *= 1 + TMA[p->type].once * turned;
+        step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
         clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
@@ -262,14 +263,25 @@ static bool for_chains(const struct gg_kernel *row, const struct gg_gemm *p, con
     return row->role == GG_TMA_ONCE && row->type == GG_S && gg_tiles(row, p) > arch->sms;
 }
 
-/* The fastest of p's legal rows, chains or others, or the one that is forced. */
-static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, bool chains)
+/* Which rows: all, those that chains may have in them, or chains. */
+enum rows { ALL, OF_CHAINS, CHAINS };
+
+/* Small tiles whose block has an SM to itself, each thread more sums and so k more slices: a chain is hardly ever as accurate. They are for what no
+ * chain serves. */
+static bool in_many_parts(const struct gg_kernel *row)
 {
+    return row->role == GG_TMA_ONCE && row->type == GG_S && row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64;
+}
+
+/* The fastest of p's legal rows of that kind, or the one that is forced. */
+static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, enum rows rows)
+{
+    const bool chains = rows == CHAINS;
     struct gg_choice best = {.splits = 1};
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (!force && for_chains(row, p, arch))
+        if (!force && (for_chains(row, p, arch) || (rows == OF_CHAINS && in_many_parts(row))))
             continue;
         if (gg_is_tma(row)) {
             const struct gg_choice choice = best_tma(row, p, arch);
@@ -327,7 +339,7 @@ static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm
 
 /* A few rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an operand.
  * Not looked for in short products, where the choice would take longer than it saves; more than four only where much is to be had. */
-static struct gg_choice with_strips(const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
+static struct gg_choice with_strips(const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     static const double SHORT = 50e-6, LONG = 1e-3;
     const int most = whole->seconds < LONG ? 4 : 16;
@@ -345,7 +357,7 @@ static struct gg_choice with_strips(const struct gg_choice *whole, const struct 
         double seconds = 0;
         for (int part = 0; part < 3; part++)
             if (gg_part(p, &cut, part, &q)) {
-                const struct gg_choice of_part = fastest(&q, arch, NULL, false);
+                const struct gg_choice of_part = fastest(&q, arch, NULL, part == 0 ? rows : OF_CHAINS);
                 seconds += of_part.seconds;
                 choice = part == 0 ? of_part : choice;
             }
@@ -355,21 +367,42 @@ static struct gg_choice with_strips(const struct gg_choice *whole, const struct 
     return best;
 }
 
+static struct gg_choice ffma_for(const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
+{
+    const struct gg_choice whole = fastest(p, arch, NULL, rows);
+    return with_strips(&whole, p, arch, rows);
+}
+
+/* Whether a chain that takes so long is to serve p. */
+static bool chain_serves(double seconds, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    /* That must not depend on where the operands lie: staged ones are aligned, and C is to be the same. */
+    struct gg_gemm aligned = *p, tiled;
+    aligned.a = aligned.b = aligned.c = NULL;
+    aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
+    const struct gg_choice strict = ffma_for(&aligned, arch, OF_CHAINS);
+    return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled);
+}
+
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
-    for (int chains = 0; force && chains < 2; chains++) {
-        const struct gg_choice forced = fastest(p, arch, force, chains);
+    for (enum rows rows = ALL; force && rows <= CHAINS; rows++) {
+        const struct gg_choice forced = fastest(p, arch, force, rows);
         if (forced.kernel)
             return forced;
     }
-    const struct gg_choice whole = fastest(p, arch, NULL, false), ffma = with_strips(&whole, p, arch), chain = fastest(p, arch, NULL, true);
-    if (!chain.kernel)
-        return ffma;
-    /* Whether the tensor cores serve must not depend on where the operands lie: staged ones are aligned, and C is to be the same. */
-    struct gg_gemm aligned = *p;
-    aligned.a = aligned.b = aligned.c = NULL;
-    aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
-    const struct gg_choice other = fastest(&aligned, arch, NULL, false), strict = with_strips(&other, &aligned, arch);
-    struct gg_gemm tiled;
-    return chain.seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled) ? chain : ffma;
+    const bool strict = p->type == GG_D || p->precision == GG_STRICT;
+    struct gg_choice ffma = {0};
+    if (strict) {
+        ffma = ffma_for(p, arch, ALL);
+        if (!ffma.kernel || !in_many_parts(ffma.kernel))
+            return ffma;
+    }
+    /* The FFMA that a chain ends with is strict's, and strict's is the one that a chain would end with. */
+    struct gg_gemm as_chain = *p;
+    as_chain.precision = strict ? GG_FP32 : p->precision;
+    const struct gg_choice chain = fastest(&as_chain, arch, NULL, CHAINS);
+    if (!chain.kernel || !chain_serves(chain.seconds, p, arch))
+        return strict ? ffma : ffma_for(p, arch, ALL);
+    return strict ? ffma_for(p, arch, OF_CHAINS) : chain;
 }

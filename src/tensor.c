@@ -182,11 +182,13 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *row, 
     return gg_launch_link(chain->dev, row, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
-/* Whether GG_TENSOR_OR_FFMA is all of the chain's product. */
+/* Whether GG_TENSOR_OR_FFMA is all of the chain's product: FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit. */
 static bool in_one(const struct gg_chain *chain, const struct gg_choice *ffma)
 {
-    return chain->row == row_of(GG_TENSOR_PAIR, FP16) && ffma->kernel && ffma->kernel->role == GG_PERSISTENT && ffma->kernel->tile_m == TILE &&
-           ffma->kernel->tile_n == TILE / 2 && ffma->splits == 1 && ffma->strip_m + ffma->strip_n == 0;
+    const struct gg_kernel *row = ffma->kernel;
+    return chain->row == row_of(GG_TENSOR_PAIR, FP16) && row && row->tile_m * row->tile_n == TILE * TILE / 2 &&
+           (row->role == GG_PERSISTENT || (row->role == GG_TMA_ONCE && ffma->cluster == 1)) && ffma->splits == 1 &&
+           ffma->strip_m + ffma->strip_n == 0;
 }
 
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
