@@ -64,6 +64,9 @@ struct gg_two_args {
 /* tensor_gemm.cuh: up to so many rows or columns of C beyond whole tiles are strips, of which a block does about so many in the time of a tile. */
 enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 2 };
 
+/* Its kernels with edges: up to so many are the tiles' own. */
+enum { GG_TENSOR_BEYOND = 32 };
+
 /* What split.cu found out about the operands of a call: tiers that cannot serve it. And that tensor_bf16 has served a part of it. */
 enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2, GG_WAS_BF16 = 4 };
 

@@ -7,13 +7,16 @@
  * no room in registers and lies in shared memory, and begin anew: so errors hardly grow with k, neither by what adding to master rounds nor by
  * what the tensor cores cut from corr. (Kahan's summation into master would do the former, but its 128 more FADDs a thread cost 27 % at n = 4096.)
  *
- * What little of C lies beyond whole tiles, up to 8 rows or columns, is not worth tiles: strips of 64×8, by one warpgroup, from the same loop and so
- * with the same bits.
+ * What little of C lies beyond whole tiles is not worth tiles of its own. EDGES, up to 32 rows and 32 columns: a tile takes 8 of these rows, or
+ * columns, beside its 128, as wgmma's N may be 136; where it takes columns, A and B change places. In each column of tiles as many take rows as there
+ * are groups of 8, in each row of tiles others take columns; what is beyond both is a strip of 64×32, by one warpgroup. Without EDGES up to 8 rows or
+ * columns are strips of 64×8. All of it comes from the same loop, and so has the same bits.
  *
  * A thread holds pairs of neighbours of C. A warp stores whole columns of 128 rows, by way of the total's memory, whatever C's alignment: stores of
  * pairs, 8 columns at a time, take 5 % longer at n = 4096, 10 % at 2048.
- * Registers 24 and 240, no spills; shared memory up to 225 KB: 12, 5 or 3 stages of 32 k. Limits: 128 <= k, and m, n, k < 2^31.
- * Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead of 236 TF/s). */
+ * Registers 24 and 240 (EDGES: 40 and 232), no spills; shared memory up to 225 KB: 12, 5 or 3 stages of 32 k (FP16 with EDGES: 4). Limits: 128 <= k,
+ * and m, n, k < 2^31. Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead
+ * of 236 TF/s). */
 #ifndef GG_TENSOR_GEMM_CUH
 #define GG_TENSOR_GEMM_CUH
 
@@ -66,6 +69,29 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[64], unsigned x, un
 #undef GG_D4
 }
 
+/* The same with 8 more rows of y, D 64×136. */
+template <bool HALF> __device__ inline void wgmma(float (&d)[68], unsigned x, unsigned y, int add)
+{
+#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
+#define GG_WGMMA(type)                                                                                                                               \
+    asm volatile(                                                                                                                                    \
+        "{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %70, 0; mov.b64 x, {%68, %71}; mov.b64 y, {%69, %71};\n"                                     \
+        "wgmma.mma_async.sync.aligned.m64n136k16.f32." type "." type                                                                                 \
+        " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "                           \
+        "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "                             \
+        "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67}, x, y, p, 1, 1, 0, 0; }"      \
+        : GG_D16(0), GG_D16(16), GG_D16(32), GG_D16(48), GG_D4(64)                                                                                   \
+        : "r"(x), "r"(y), "r"(add), "n"(int(2u << 30 | 8 * 64 / 16)))
+    if constexpr (HALF)
+        GG_WGMMA("f16");
+    else
+        GG_WGMMA("bf16");
+#undef GG_WGMMA
+#undef GG_D16
+#undef GG_D4
+}
+
 /* The same for a strip, D 64×8: 4 sums a thread. */
 template <bool HALF> __device__ inline void wgmma(float (&d)[4], unsigned x, unsigned y, int add)
 {
@@ -79,6 +105,24 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[4], unsigned x, uns
     else
         GG_WGMMA("bf16");
 #undef GG_WGMMA
+}
+
+/* And for a corner, D 64×32. */
+template <bool HALF> __device__ inline void wgmma(float (&d)[16], unsigned x, unsigned y, int add)
+{
+#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define GG_WGMMA(type)                                                                                                                               \
+    asm volatile("{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %18, 0; mov.b64 x, {%16, %19}; mov.b64 y, {%17, %19};\n"                            \
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                                                                         \
+                 " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, x, y, p, 1, 1, 0, 0; }"                                   \
+                 : GG_D4(0), GG_D4(4), GG_D4(8), GG_D4(12)                                                                                           \
+                 : "r"(x), "r"(y), "r"(add), "n"(int(2u << 30 | 8 * 64 / 16)))
+    if constexpr (HALF)
+        GG_WGMMA("f16");
+    else
+        GG_WGMMA("bf16");
+#undef GG_WGMMA
+#undef GG_D4
 }
 
 __device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
@@ -96,26 +140,27 @@ __device__ inline void commit_wgmma() { asm volatile("wgmma.commit_group.sync.al
 __device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 /* One block, or SHARES of them in a cluster, for a tile: then each sums a share of k, and half of the tile each, which they exchange at the end. */
-template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
+template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct tensor_gemm {
     static constexpr int STEP = GG_TENSOR_STEP, PIECES = PRODUCTS::PIECES;
     static constexpr int GROUP = 16; /* steps between two additions to the total */
-    static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES, STAGE_BYTES = 2 * PANEL_BYTES;
+    static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES;
     static constexpr bool EXACT = PRODUCTS::CORR > 0; /* as opposed to TF32, which has no use for a total of its own */
-    static constexpr int TOTAL_BYTES = EXACT ? TILE * TILE * 4 : 0;
+    static constexpr int STRIP = GG_TENSOR_STRIP, WIDE = 64, WIDE_BYTES = WIDE * STEP * 2, STRIP_BYTES = STRIP * STEP * 2;
+    static constexpr int STAGE_BYTES = 2 * PANEL_BYTES + (EDGES ? PIECES * STRIP_BYTES : 0);
+    static constexpr int SUMS = EDGES ? 68 : 64, GROUP_BYTES = SUMS * 128 * 4; /* a thread's of a tile, a warpgroup's total of them */
+    static constexpr int Y_PIECE = EDGES ? PIECE_BYTES + STRIP_BYTES : PIECE_BYTES, Y_BYTES = PIECES * Y_PIECE;
+    static constexpr int TOTAL_BYTES = EXACT ? 2 * GROUP_BYTES : 0;
     static constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + TOTAL_BYTES + 1024; /* dynamic shared memory starts at any multiple of 16 */
     using ring_t = gg_ring<STAGES>;
     static_assert(STAGES * STAGE_BYTES >= GG_CONSUMERS / 2 * 64 * 4 && SHARES <= 2, "half a tile goes through the ring's memory");
 
     /* Where the edge of C cuts off up to STRIP rows or columns beyond whole tiles these are not worth tiles: strips, WIDE of the other index long. */
-    static constexpr int STRIP = GG_TENSOR_STRIP, WIDE = 64, WIDE_BYTES = WIDE * STEP * 2, STRIP_BYTES = STRIP * STEP * 2;
-    enum kind {
-        WHOLE,
-        ROWS,
-        COLUMNS
-    };
+    static constexpr int MOST = EDGES ? GG_TENSOR_BEYOND : STRIP; /* rows or columns beyond tiles; so many a strip has */
+    enum kind { WHOLE, ROWS, COLUMNS };
     struct item {
         int m, n; /* in tiles; of strips, what is wide in WIDEs */
         kind what;
+        int group; /* of a strip beside a tile: which 8 of the rows or columns beyond */
     };
 
     /* What a block computes: of tiles and strips in one list every gridDim-th; where the cluster shares one, that alone. */
@@ -126,11 +171,12 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
         static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
         static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 2) / 4 * 2 : 0; }
         static __device__ int steps(const gg_args &p) { return SHARES == 1 ? total(p) : (total(p) + 2 - 2 * rank()) / 4 * 2; } /* even */
-        static __device__ bool strip(int64_t extent) { return extent > TILE && unsigned(extent % TILE - 1) < STRIP; }
+        static __device__ bool strip(int64_t extent) { return extent > TILE && unsigned(extent % TILE - 1) < MOST; }
+        static __device__ int groups(int64_t extent) { return strip(extent) ? int(extent % TILE + STRIP - 1) / STRIP : 0; }
         static __device__ int tiles(int64_t extent) { return int(gg_ceil_div(extent, TILE)) - strip(extent); }
         static __device__ int whole(const gg_args &p) { return tiles(p.m) * tiles(p.n); }
-        static __device__ int rows(const gg_args &p) { return strip(p.m) ? int(gg_ceil_div(p.n, WIDE)) : 0; }
-        static __device__ int columns(const gg_args &p) { return strip(p.n) ? int(gg_ceil_div(p.m, WIDE)) - strip(p.m) : 0; }
+        static __device__ int rows(const gg_args &p) { return EDGES ? strip(p.m) && strip(p.n) : strip(p.m) ? int(gg_ceil_div(p.n, WIDE)) : 0; }
+        static __device__ int columns(const gg_args &p) { return strip(p.n) && !EDGES ? int(gg_ceil_div(p.m, WIDE)) - strip(p.m) : 0; }
         __device__ bool more(const gg_args &p) const { return index < whole(p) + rows(p) + columns(p); }
 
         __device__ bool is_strip(const gg_args &p) const { return index >= whole(p); }
@@ -142,9 +188,24 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
             const int tiles_m = tiles(p.m), tiles_n = tiles(p.n), in_strips = index - tiles_m * tiles_n;
             const int band = index / (GROUP * tiles_n), in_band = index % (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
             if (in_strips < 0)
-                return {band * GROUP + in_band % rows, in_band / rows, WHOLE};
+                return {band * GROUP + in_band % rows, in_band / rows, WHOLE, 0};
             const int in_columns = in_strips - work::rows(p);
-            return in_columns < 0 ? item{tiles_m, in_strips, ROWS} : item{in_columns, tiles_n, COLUMNS};
+            return in_columns < 0 ? item{tiles_m, (EDGES ? 2 * tiles_n : 0) + in_strips, ROWS, 0} : item{in_columns, tiles_n, COLUMNS, 0};
+        }
+
+        /* What a tile does beside its own: 8 of the rows beyond its column of tiles, or 8 of the columns beyond its row; src/tensor.c sees to it that
+         * no tile would have to do both. */
+        static __device__ item beside(const gg_args &p, const item &t)
+        {
+            if (!EDGES || t.what != WHOLE)
+                return {t.m, t.n, WHOLE};
+            const int tiles_m = tiles(p.m), tiles_n = tiles(p.n), of_rows = groups(p.m);
+            const int row_group = (t.n - t.m + tiles_m) % tiles_m, column_group = (t.n - t.m - of_rows + tiles_m * tiles_n) % tiles_n;
+            if (row_group < of_rows)
+                return {tiles_m, 2 * t.n, ROWS, row_group};
+            if (column_group < groups(p.n))
+                return {2 * t.m, tiles_n, COLUMNS, column_group};
+            return {t.m, t.n, WHOLE};
         }
 
         /* To the next of this block's. The strips belong to the blocks that have a tile less than others, if those have the time. */
@@ -172,25 +233,38 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
         for (work w; w.more(p); w.next(p)) {
             const item t = w.now(p);
             const int64_t first = int64_t(work::first(p)) * PANEL_BYTES;
+            const item beside = work::beside(p, t);
             const char *thin = static_cast<const char *>(p.pieces_a), *wide = static_cast<const char *>(p.pieces_b);
             thin += (t.what == COLUMNS ? t.m / 2 * row_bytes + t.m % 2 * WIDE_BYTES : t.m * row_bytes) + first;
             wide += (t.what == ROWS ? t.n / 2 * row_bytes + t.n % 2 * WIDE_BYTES : t.n * row_bytes) + first;
-            if (t.what == COLUMNS) {
+            if (t.what == COLUMNS || beside.what == COLUMNS) {
                 const char *const columns = wide;
                 wide = thin, thin = columns;
             }
+            const char *edge = beside.what == ROWS ? static_cast<const char *>(p.pieces_a) + beside.m * row_bytes
+                                                   : static_cast<const char *>(p.pieces_b) + beside.n * row_bytes;
+            edge += first + beside.group * STRIP_BYTES;
             for (int step = 0; step < work::steps(p); step++) {
                 const unsigned to = shared + ring.stage * STAGE_BYTES, barrier = ring.full + 8 * ring.stage;
                 ring.wait_empty();
-                if (t.what == WHOLE) {
+                if (t.what == WHOLE && !EDGES) {
                     ring.expect_full(ring.stage, STAGE_BYTES);
                     copy<PANEL_BYTES>(to, thin, barrier);
                     copy<PANEL_BYTES>(to + PANEL_BYTES, wide, barrier);
+                } else if (t.what == WHOLE) {
+                    ring.expect_full(ring.stage, beside.what != WHOLE ? STAGE_BYTES : 2 * PANEL_BYTES);
+                    for (int piece = 0; piece < PIECES; piece++) {
+                        copy<PIECE_BYTES>(to + piece * Y_PIECE, thin + piece * PIECE_BYTES, barrier);
+                        if (beside.what != WHOLE)
+                            copy<STRIP_BYTES>(to + piece * Y_PIECE + PIECE_BYTES, edge + piece * PIECE_BYTES, barrier);
+                    }
+                    copy<PANEL_BYTES>(to + Y_BYTES, wide, barrier);
+                    edge += PANEL_BYTES;
                 } else {
-                    ring.expect_full(ring.stage, PIECES * (WIDE_BYTES + STRIP_BYTES));
-                    for (int at = 0; at < PANEL_BYTES; at += PIECE_BYTES) {
-                        copy<STRIP_BYTES>(to + at, thin + at, barrier);
-                        copy<WIDE_BYTES>(to + PANEL_BYTES + at, wide + at, barrier);
+                    ring.expect_full(ring.stage, PIECES * (WIDE_BYTES + MOST * STEP * 2));
+                    for (int piece = 0; piece < PIECES; piece++) {
+                        copy<MOST * STEP * 2>(to + piece * Y_PIECE, thin + piece * PIECE_BYTES, barrier);
+                        copy<WIDE_BYTES>(to + Y_BYTES + piece * PIECE_BYTES, wide + piece * PIECE_BYTES, barrier);
                     }
                 }
                 thin += PANEL_BYTES, wide += PANEL_BYTES;
@@ -202,24 +276,29 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     /* All threads of the cluster. */
     static __device__ void cluster_barrier() { asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); }
 
-    /* What another block has summed for this one is added to `sum`; false: this thread's sums are for the other, and given away. */
-    template <int COUNT> static __device__ bool exchange(float (&sum)[COUNT], unsigned shared, bool give, bool take)
+    template <int COUNT> static __device__ void give_away(const float (&sum)[COUNT], unsigned to)
     {
-        const unsigned at = shared + threadIdx.x % 128 * 16;
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 4)
+            asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]),
+                         "f"(sum[i + 3])
+                         : "memory");
+    }
+
+    /* What another block has summed for this one is added to `sums`; false: this thread's sums are for the other, and given away. */
+    template <int... COUNTS> static __device__ bool exchange(unsigned shared, bool give, bool take, float (&...sums)[COUNTS])
+    {
+        unsigned at = shared + threadIdx.x % 128 * 16;
         cluster_barrier(); /* nobody reads stages any more */
         if (give) {
             unsigned to;
             asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(at), "r"(work::rank() ^ 1));
-#pragma unroll
-            for (int i = 0; i < COUNT; i += 4)
-                asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]),
-                             "f"(sum[i + 3])
-                             : "memory");
+            ((give_away(sums, to), to += COUNTS * 512), ...);
         }
         cluster_barrier();
         if (!take)
             return false;
-        add<COUNT>(sum, at);
+        ((add(sums, at), at += COUNTS * 512), ...);
         return true;
     }
 
@@ -239,19 +318,21 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     {
 #pragma unroll
         for (int i = 0; i < COUNT; i += 4)
-            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]), "f"(sum[i + 3])
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + i * 512), "f"(sum[i]), "f"(sum[i + 1]), "f"(sum[i + 2]),
+                         "f"(sum[i + 3])
                          : "memory");
     }
 
-    /* The block's share of k, all of it: a warpgroup's sums of x (of a tile's columns, 64) and y. In `swapped` strips x has A's pieces. */
-    template <int COUNT> static __device__ void multiply(const gg_args &p, ring_t &ring, unsigned shared, int group, bool swapped, float (&master)[COUNT])
+    /* The block's share of k, all of it: a warpgroup's sums of x (of a tile's columns, 64) and y. If `swapped` x has A's pieces. */
+    template <int COUNT>
+    static __device__ void multiply(const gg_args &p, ring_t &ring, unsigned shared, int group, bool swapped, float (&master)[COUNT])
     {
-        const unsigned total = shared + STAGES * STAGE_BYTES + group * (64 * TILE * 4) + threadIdx.x % 128 * 16;
+        const unsigned total = shared + STAGES * STAGE_BYTES + group * GROUP_BYTES + threadIdx.x % 128 * 16;
         float main[COUNT] = {}, corr[COUNT] = {};
         for (int step = 0, steps = work::steps(p); step < steps; step++) {
             ring.wait_full();
             const unsigned stage = shared + ring.stage * STAGE_BYTES;
-            const unsigned y = describe(stage), x = describe(stage + PANEL_BYTES + group * (64 * STEP * 2));
+            const unsigned y = describe(stage), x = describe(stage + Y_BYTES + group * (64 * STEP * 2));
             pin(main);
             order_wgmma();
 #pragma unroll
@@ -263,8 +344,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 #pragma unroll
                 for (int k = 0; k < STEP / 16; k++)
                     wgmma<PRODUCTS::HALF>(corr, x + ((swapped ? PRODUCTS::a(i) : PRODUCTS::b(i)) * PIECE_BYTES + k * 32) / 16,
-                                          y + ((swapped ? PRODUCTS::b(i) : PRODUCTS::a(i)) * PIECE_BYTES + k * 32) / 16,
-                                          i + k > 0 ? 1 : step % GROUP);
+                                          y + ((swapped ? PRODUCTS::b(i) : PRODUCTS::a(i)) * Y_PIECE + k * 32) / 16, i + k > 0 ? 1 : step % GROUP);
             if constexpr (EXACT)
                 commit_wgmma();
             await_wgmma<EXACT>();
@@ -298,7 +378,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     /* One warpgroup multiplies a strip, the other only lets the ring go on. */
     static __device__ void strip(const gg_args &p, ring_t &ring, unsigned shared, int group, const item &t)
     {
-        float sum[4] = {};
+        float sum[MOST / 2] = {};
         if (group == 0)
             multiply(p, ring, shared, 0, t.what == COLUMNS, sum);
         else
@@ -308,7 +388,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 ring.next();
             }
         if constexpr (SHARES == 2)
-            if (!exchange(sum, shared, group == 0 && work::rank() == 1, group == 0 && work::rank() == 0))
+            if (!exchange(shared, group == 0 && work::rank() == 1, group == 0 && work::rank() == 0, sum))
                 return;
         if (group == 0)
             store_strip(p, t, sum);
@@ -322,12 +402,24 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 strip(p, ring, shared, group, w.now(p));
                 continue;
             }
-            float sum[64] = {};
-            multiply(p, ring, shared, group, false, sum);
+            float sum[SUMS] = {};
+            multiply(p, ring, shared, group, EDGES && work::beside(p, w.now(p)).what == COLUMNS, sum);
             if constexpr (SHARES == 2)
-                if (!exchange(sum, shared, group != work::rank(), group == work::rank()))
+                if (!exchange(shared, group != work::rank(), group == work::rank(), sum))
                     return;
             const item t = w.now(p);
+            if constexpr (EDGES) {
+                item beside = work::beside(p, t);
+                (beside.what == ROWS ? beside.n : beside.m) += group;
+                if (beside.what != WHOLE) {
+                    const float thin[] = {sum[64], sum[65], sum[66], sum[67]};
+                    store_strip(p, beside, thin);
+                }
+                if (beside.what == COLUMNS) {
+                    store_rows(p, shared, int64_t(t.m) * TILE + group * 64, int64_t(t.n) * TILE, sum);
+                    continue;
+                }
+            }
             store(p, shared, int64_t(t.m) * TILE, int64_t(t.n) * TILE + group * 64, sum);
         }
     }
@@ -338,12 +430,12 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
         return p.beta == 0 ? float(p.alpha) * exact : fmaf(float(p.alpha), exact, float(p.beta) * *c);
     }
 
-    static __device__ void store_strip(const gg_args &p, const item &t, const float (&sum)[4])
+    template <int COUNT> static __device__ void store_strip(const gg_args &p, const item &t, const float (&sum)[COUNT])
     {
         const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
 #pragma unroll
-        for (int v = 0; v < 4; v++) {
-            const int wide = warp * 16 + lane / 4 + v / 2 * 8, thin = lane % 4 * 2 + v % 2;
+        for (int v = 0; v < COUNT; v++) {
+            const int wide = warp * 16 + lane / 4 + v / 2 % 2 * 8, thin = (t.group + v / 4) * STRIP + lane % 4 * 2 + v % 2;
             const int64_t i = t.what == ROWS ? int64_t(t.m) * TILE + thin : int64_t(t.m) * WIDE + wide;
             const int64_t j = t.what == ROWS ? int64_t(t.n) * WIDE + wide : int64_t(t.n) * TILE + thin;
             float *const c = static_cast<float *>(p.c) + i + j * p.ldc;
@@ -353,19 +445,19 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
     }
 
     /* 128 rows by 64 columns, of a warp 16. */
-    static __device__ void store(const gg_args &p, unsigned shared, int64_t m0, int64_t n0, const float (&sum)[64])
+    static __device__ void store(const gg_args &p, unsigned shared, int64_t m0, int64_t n0, const float (&sum)[SUMS])
     {
         int thread = threadIdx.x;
         asm volatile("" : "+r"(thread)); /* opaque: what depends on it is not kept in registers of the main loop */
         const int warp = thread / 32 % 4, lane = thread % 32;
         if constexpr (EXACT)
-            store_columns(p, shared + STAGES * STAGE_BYTES + thread / 128 * (64 * TILE * 4) + warp * 512, m0 + lane, n0 + warp * 16, lane, sum);
+            store_columns(p, shared + STAGES * STAGE_BYTES + thread / 128 * GROUP_BYTES + warp * 512, m0 + lane, n0 + warp * 16, lane, sum);
         else
             store_pairs(p, m0 + lane % 4 * 2, n0 + warp * 16 + lane / 4, sum);
     }
 
     /* Where there is no total. */
-    static __device__ void store_pairs(const gg_args &p, int64_t i0, int64_t j0, const float (&sum)[64])
+    static __device__ void store_pairs(const gg_args &p, int64_t i0, int64_t j0, const float (&sum)[SUMS])
     {
         const bool vec = p.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(p.c) % 8 == 0;
 #pragma unroll
@@ -396,7 +488,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
 
     /* By way of the warp's own memory, where its total was: 16 columns of 512 bytes, 2048 apart. Four columns' rows are interchanged such that
      * neither side has two lanes at one bank. */
-    static __device__ void store_columns(const gg_args &p, unsigned memory, int64_t i0, int64_t j0, int lane, const float (&sums)[64])
+    static __device__ void store_columns(const gg_args &p, unsigned memory, int64_t i0, int64_t j0, int lane, const float (&sums)[SUMS])
     {
         __syncwarp();
 #pragma unroll
@@ -425,6 +517,39 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
         __syncwarp();
     }
 
+    /* 64 rows by 128 columns, of a warp 16, where x has A's pieces: 8 columns at a time in 512 bytes. */
+    static __device__ void store_rows(const gg_args &p, unsigned shared, int64_t m0, int64_t n0, const float (&sum)[SUMS])
+    {
+        int thread = threadIdx.x;
+        asm volatile("" : "+r"(thread));
+        const int warp = thread / 32 % 4, lane = thread % 32;
+        const unsigned memory = shared + STAGES * STAGE_BYTES + thread / 128 * GROUP_BYTES + warp * 512;
+        __syncwarp();
+#pragma unroll
+        for (int q = 0; q < 16; q++)
+#pragma unroll
+            for (int v = 0; v < 4; v++) /* column lane % 4 * 2 + v % 2, row lane / 4 + v / 2 * 8 */
+                asm volatile("st.shared.f32 [%0], %1;" ::"r"(memory + q * 2048 + (v % 2 * 64 + v / 2 * 32 + lane % 4 * 8 + lane / 4) * 4),
+                             "f"(sum[q * 4 + v])
+                             : "memory");
+        __syncwarp();
+        const int64_t i = m0 + warp * 16 + lane % 16;
+        const float of_row = i < p.m ? p.scale_a[i] : 0;
+        for (int q = 0; q < 16; q++)
+#pragma unroll
+            for (int pair = 0; pair < 4; pair++) {
+                const int64_t j = n0 + q * 8 + pair * 2 + lane / 16;
+                float value, *const c = static_cast<float *>(p.c) + i + j * p.ldc;
+                asm volatile("ld.shared.f32 %0, [%1];"
+                             : "=f"(value)
+                             : "r"(memory + q * 2048 + (lane / 16 * 64 + lane / 8 % 2 * 32 + pair * 8 + lane % 8) * 4)
+                             : "memory");
+                if (i < p.m && j < p.n)
+                    *c = scaled(p, value, p.scale_b[j] * of_row, c);
+            }
+        __syncwarp();
+    }
+
     static __device__ void run(const gg_args &p)
     {
         extern __shared__ __align__(128) char shared_memory[];
@@ -434,7 +559,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
             ring.init(1, GG_CONSUMERS / 32);
         __syncthreads();
         if (threadIdx.x >= GG_CONSUMERS) {
-            gg_give_registers<24>();
+            gg_give_registers<EDGES ? 40 : 24>();
             if (threadIdx.x == GG_CONSUMERS)
                 produce(p, ring, shared);
             if constexpr (SHARES == 2) {
@@ -443,7 +568,7 @@ template <typename PRODUCTS, int STAGES, int SHARES> struct tensor_gemm {
                 cluster_barrier();
             }
         } else {
-            gg_take_registers<240>();
+            gg_take_registers<EDGES ? 232 : 240>();
             consume(p, ring, shared);
         }
     }

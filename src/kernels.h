@@ -25,8 +25,10 @@ enum gg_role {
     GG_SKINNY_SUM,     /* adds the pieces of a GG_SKINNY */
     GG_SLIM_TWO,       /* two products of the GG_SLIM with the same tile_n */
     GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64 */
-    GG_SPLIT,          /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
-    GG_PACK            /* lays out an operand for TMA */
+    GG_TENSOR_EDGE,    /* GG_TENSOR, from FP16 on, in tiles that take the rows and columns beyond them */
+    GG_TENSOR_PAIR_EDGE, /* the GG_TENSOR_PAIR of FP16 likewise */
+    GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
+    GG_PACK              /* lays out an operand for TMA */
 };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */

@@ -97,13 +97,56 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
     return true;
 }
 
-/* What tensor_gemm.cuh makes of C: tiles, and strips where an edge cuts a little off beyond them. */
-static bool has_strip(int64_t extent) { return extent > TILE && extent % TILE > 0 && extent % TILE <= GG_TENSOR_STRIP; }
-static double tiles_of(int64_t m, int64_t n) { return (double)(gg_ceil_div(m, TILE) - has_strip(m)) * (double)(gg_ceil_div(n, TILE) - has_strip(n)); }
-static double strips_of(int64_t m, int64_t n)
+/* ---- what tensor_gemm.cuh makes of C ------------------------------------------------------------------------------------------------ */
+
+/* Tiles, and strips where rows or columns lie beyond them; or, with edges, tiles that take those too, and one strip for what is beyond both. */
+struct layout {
+    bool edges;
+    double tiles, strips;
+};
+
+/* How many times as long tiles take in the kernels with edges (H200). */
+static const double EDGE = 1.11;
+
+/* A strip takes half a tile's time. Blocks that have a tile less than others do some in that time. */
+static double clocks_of(const struct gg_kernel *row, const struct layout *c, int64_t k, int sms)
+{
+    const bool pair = row->role == GG_TENSOR_PAIR;
+    const double steps = (double)gg_ceil_div(k, row->tile_k) / (pair ? 2 : 1), step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate;
+    const double at_once = pair ? sms / 2 : sms, rounds = (double)(int64_t)((c->tiles + at_once - 1) / at_once), idle = rounds * at_once - c->tiles;
+    const double clocks = rounds * (steps * step * (c->edges ? EDGE : 1) + row->start);
+    if (c->strips <= (pair ? idle : GG_TENSOR_STRIPS * idle))
+        return clocks;
+    return clocks + (double)(int64_t)(c->strips / at_once + 1) * (steps * step / GG_TENSOR_STRIPS + (pair ? row->start / 2 : 0));
+}
+
+static bool beyond(int64_t extent, int most) { return extent > TILE && extent % TILE > 0 && extent % TILE <= most; }
+
+static struct layout with_strips(int64_t m, int64_t n)
 {
     const int64_t wide = TILE / 2;
-    return (double)(has_strip(m) ? gg_ceil_div(n, wide) : 0) + (double)(has_strip(n) ? gg_ceil_div(m, wide) - has_strip(m) : 0);
+    const bool of_m = beyond(m, GG_TENSOR_STRIP), of_n = beyond(n, GG_TENSOR_STRIP);
+    return (struct layout){false, (double)(gg_ceil_div(m, TILE) - of_m) * (double)(gg_ceil_div(n, TILE) - of_n),
+                           (double)(of_m ? gg_ceil_div(n, wide) : 0) + (double)(of_n ? gg_ceil_div(m, wide) - of_m : 0)};
+}
+
+/* In each column of tiles as many take rows as there are groups of them, in each row of tiles others take columns: false where these would meet. */
+static bool with_edges(int64_t m, int64_t n, struct layout *c)
+{
+    const bool of_m = beyond(m, GG_TENSOR_BEYOND), of_n = beyond(n, GG_TENSOR_BEYOND);
+    const int64_t tiles_m = gg_ceil_div(m, TILE) - of_m, tiles_n = gg_ceil_div(n, TILE) - of_n;
+    const int64_t rows = of_m ? gg_ceil_div(m % TILE, GG_TENSOR_STRIP) : 0, columns = of_n ? gg_ceil_div(n % TILE, GG_TENSOR_STRIP) : 0;
+    *c = (struct layout){true, (double)tiles_m * (double)tiles_n, of_m && of_n};
+    if (rows > 0 && columns > 0)
+        return rows + columns <= gg_min(tiles_m, tiles_n) && tiles_n - tiles_m % tiles_n > rows + columns - 2;
+    return rows + columns > 0 && rows <= tiles_m && columns <= tiles_n;
+}
+
+static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int64_t m, int64_t n, int64_t k, int sms)
+{
+    const struct layout strips = with_strips(m, n);
+    struct layout edges;
+    return tier != TF32 && with_edges(m, n, &edges) && clocks_of(row, &edges, k, sms) < clocks_of(row, &strips, k, sms) ? edges : strips;
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
@@ -174,12 +217,17 @@ bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64
     return true;
 }
 
-/* From its pieces; pairs of blocks take a tile or a strip, single ones several. */
-static bool multiply(const struct gg_chain *chain, const struct gg_kernel *row, const struct gg_args *args)
+/* From its pieces, by `kernel` or the one of the tier; pairs of blocks take a tile or a strip, single ones several. */
+static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kernel, enum tier tier, const struct gg_args *args)
 {
-    const double work = tiles_of(args->m, args->n) + strips_of(args->m, args->n), sms = chain->dev->arch.sms;
-    const unsigned blocks = (unsigned)(chain->row->role == GG_TENSOR_PAIR ? 2 * work : work < sms ? work : sms);
-    return gg_launch_link(chain->dev, row, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
+    const int sms = chain->dev->arch.sms;
+    const bool pair = chain->row->role == GG_TENSOR_PAIR;
+    const struct layout c = layout_of(chain->row, tier, args->m, args->n, args->k, sms);
+    const double work = c.tiles + c.strips;
+    if (!kernel)
+        kernel = c.edges ? row_of(pair ? GG_TENSOR_PAIR_EDGE : GG_TENSOR_EDGE, tier - FP16) : row_of(chain->row->role, tier);
+    const unsigned blocks = (unsigned)(pair ? 2 * work : work < sms ? work : sms);
+    return gg_launch_link(chain->dev, kernel, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
 /* Whether GG_TENSOR_OR_FFMA is all of the chain's product: FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit. */
@@ -196,11 +244,11 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
     const struct gg_gemm block = block_of(q, i, j, m, n);
     struct gg_gemm strict;
     const struct gg_choice ffma = strict_choice(chain, &block, &strict);
-    const bool one = in_one(chain, &ffma);
+    const bool one = in_one(chain, &ffma) && !layout_of(chain->row, FP16, m, n, q->k, chain->dev->arch.sms).edges;
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
         struct gg_args args = block_args(chain, tier, q, &block, i, j);
         args.move_back = one;
-        if (!multiply(chain, one ? row_of(GG_TENSOR_OR_FFMA, 0) : row_of(chain->row->role, tier), &args))
+        if (!multiply(chain, one ? row_of(GG_TENSOR_OR_FFMA, 0) : NULL, tier, &args))
             return false;
     }
     const struct gg_gate gate = gate_of(chain, FFMA);
@@ -243,12 +291,8 @@ double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, co
     const struct gg_chain chain = {.row = row};
     const bool pair = row->role == GG_TENSOR_PAIR;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, pieces = tiers[first_tier(&chain)].pieces;
-    const double tiles = tiles_of(p->m, p->n), strips = strips_of(p->m, p->n), at_once = pair ? arch->sms / 2 : arch->sms;
-    const double steps = (double)gg_ceil_div(p->k, row->tile_k) / (pair ? 2 : 1), step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate;
-    const double rounds = (double)(int64_t)((tiles + at_once - 1) / at_once), idle = rounds * at_once - tiles;
-    double clocks = rounds * (steps * step + row->start);
-    if (strips > (pair ? idle : GG_TENSOR_STRIPS * idle))
-        clocks += (double)(int64_t)(strips / at_once + 1) * (steps * step / GG_TENSOR_STRIPS + (pair ? row->start / 2 : 0));
+    const struct layout layout = layout_of(row, first_tier(&chain), p->m, p->n, p->k, arch->sms);
+    const double clocks = clocks_of(row, &layout, p->k, arch->sms);
     const double product = clocks / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
     return (pair ? SHORT_CHAIN : CHAIN) + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
 }

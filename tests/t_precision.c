@@ -10,7 +10,7 @@
 
 #include "../bench/rig.h"
 
-enum { N = 1300, LD = N + 3, BYTES = LD * (N + 8) * 4 };
+enum { N = 1300, LD = N + 3, BEYOND = 40, MOST = (1536 + BEYOND) * (1280 + BEYOND), BYTES = MOST * 4 }; /* LD * (N + 8) is less than MOST */
 
 static __typeof__(gpugemm_set_precision) *set_precision;
 static __typeof__(gpugemm_sgemm_precision) *sgemm_precision;
@@ -180,41 +180,44 @@ static void halfway(bool hopper)
 }
 
 /* `rows` and `columns` of C lie beyond whole tiles; then the operands begin so much later, and all of C lies within. The first C is not aligned. */
-static void edges(int whole, int rows, int columns, bool wide, enum gpugemm_precision precision)
+static void edges(int whole_m, int whole_n, int k, int rows, int columns, bool wide, enum gpugemm_precision precision)
 {
     struct gpugemm_decision decision[2];
     const float alpha = 2, beta = -1;
-    uint64_t state = (uint64_t)(whole + rows * 9 + columns);
-    for (int i = 0; i < N * N; i++)
-        a[i] = element(&state, wide ? 4 : 0, 0, i), b[i] = (float)normal(&state);
-    cuMemcpyHtoD_v2(on_gpu[0], a, sizeof(float) * N * N);
-    cuMemcpyHtoD_v2(on_gpu[1], b, sizeof(float) * N * N);
+    uint64_t state = (uint64_t)(whole_m + rows * 9 + columns);
+    const int ld_a = whole_m + BEYOND, ldc[] = {ld_a - 1, ld_a}, all_n = whole_n + BEYOND;
+    for (int i = 0; i < ld_a * k; i++)
+        a[i] = element(&state, wide ? 4 : 0, 0, i);
+    for (int i = 0; i < k * all_n; i++)
+        b[i] = (float)normal(&state);
+    cuMemcpyHtoD_v2(on_gpu[0], a, sizeof(float) * (size_t)(ld_a * k));
+    cuMemcpyHtoD_v2(on_gpu[1], b, sizeof(float) * (size_t)(k * all_n));
     set_precision(precision);
-    const int k = N, ld = N, ldc[] = {N - 1, N};
     for (int later = 0; later < 2; later++) {
-        const int skip = later ? rows : 0, skip_columns = later ? columns : 0, m = whole + rows - skip, n = whole + columns - skip_columns;
-        const float *pa = (float *)on_gpu[0] + skip, *pb = (float *)on_gpu[1] + (size_t)skip_columns * N;
-        memset(c[later], 0xff, sizeof(float) * N * N);
+        const int skip = later ? rows : 0, skip_columns = later ? columns : 0, m = whole_m + rows - skip, n = whole_n + columns - skip_columns;
+        const float *pa = (float *)on_gpu[0] + skip, *pb = (float *)on_gpu[1] + (size_t)skip_columns * (size_t)k;
+        const size_t bytes = sizeof(float) * (size_t)(ldc[later] * all_n);
+        memset(c[later], 0xff, bytes);
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++)
                 c[later][i + j * ldc[later]] = (float)((i + skip) * 7 % 31 + (j + skip_columns) * 5 % 37);
-        cuMemcpyHtoD_v2(on_gpu[2], c[later], sizeof(float) * N * N);
-        sgemm("N", "N", &m, &n, &k, &alpha, pa, &ld, pb, &ld, &beta, (float *)on_gpu[2], &ldc[later], 1, 1);
+        cuMemcpyHtoD_v2(on_gpu[2], c[later], bytes);
+        sgemm("N", "N", &m, &n, &k, &alpha, pa, &ld_a, pb, &k, &beta, (float *)on_gpu[2], &ldc[later], 1, 1);
         last_decision(&decision[later], sizeof *decision);
-        cuMemcpyDtoH_v2(c[later], on_gpu[2], sizeof(float) * N * N);
+        cuMemcpyDtoH_v2(c[later], on_gpu[2], bytes);
     }
     int differ = 0, beside = 0;
-    for (int j = 0; j < N; j++)
+    for (int j = 0; j < all_n; j++)
         for (int i = 0; i < ldc[0]; i++) {
-            if (i < whole && j < whole)
-                differ += memcmp(&c[0][i + rows + (j + columns) * ldc[0]], &c[1][i + j * N], sizeof(float)) != 0;
+            if (i < whole_m && j < whole_n)
+                differ += memcmp(&c[0][i + rows + (j + columns) * ldc[0]], &c[1][i + j * ldc[1]], sizeof(float)) != 0;
             uint32_t bits;
             memcpy(&bits, &c[0][i + j * ldc[0]], sizeof bits);
-            beside += (i >= whole + rows || j >= whole + columns) && bits != ~0u;
+            beside += (i >= whole_m + rows || j >= whole_n + columns) && bits != ~0u;
         }
-    CHECK(!beside, "%d + %d by %d + %d: %d elements written beside C", whole, rows, whole, columns, beside);
+    CHECK(!beside, "%d + %d by %d + %d: %d elements written beside C", whole_m, rows, whole_n, columns, beside);
     if (strncmp(decision[0].kernel, "tensor", 6) == 0 && strcmp(decision[0].kernel, decision[1].kernel) == 0)
-        CHECK(!differ, "%d + %d by %d + %d, served by %s: %d elements have other bits at another place", whole, rows, whole, columns,
+        CHECK(!differ, "%d + %d by %d + %d, served by %s: %d elements have other bits at another place", whole_m, rows, whole_n, columns,
               decision[0].kernel, differ);
 }
 
@@ -260,23 +263,29 @@ int main(int argc, char **argv)
     if (expect_gpu) {
         if (!open_gpu() || warmup())
             return printf("skipped: no GPU\n"), SKIP;
-        a = malloc(sizeof(float) * N * N), b = malloc(sizeof(float) * N * N);
+        a = malloc(BYTES), b = malloc(BYTES);
         for (int i = 0; i < 3; i++)
-            if (cuMemAlloc_v2(&on_gpu[i], BYTES) || !(c[i] = malloc(sizeof(float) * N * N)))
+            if (cuMemAlloc_v2(&on_gpu[i], BYTES) || !(c[i] = malloc(BYTES)))
                 return printf("skipped: no memory\n"), SKIP;
         for (int kind = 0; kind < KINDS; kind++)
             values(kind, compute_capability == 90);
         halfway(compute_capability == 90);
-        for (int whole = 1024; whole <= 1280; whole += 256)
-            for (int beyond = 1; beyond <= 9; beyond += beyond == 1 ? 6 : 1) {
-                const bool wide = whole == 1280 && beyond >= 8; /* for BF16 */
-                edges(whole, beyond, beyond, wide, GPUGEMM_PRECISION_FP32);
-                edges(whole, beyond, 0, wide, GPUGEMM_PRECISION_FP32);
-                edges(whole, 0, beyond, wide, GPUGEMM_PRECISION_FP32);
-                edges(whole, beyond, beyond, wide, GPUGEMM_PRECISION_TF32);
-                fallback(whole + beyond, whole + beyond);
-                fallback(whole + beyond, beyond);
-                fallback(beyond, whole + beyond);
+        /* In the second C there is nothing for idle blocks: it is edges of tiles that take what lies beyond them, for BF16, too. */
+        static const int beyond[] = {1, 8, 9, 16, 17, 31, 32, 33}, whole[][3] = {{1024, 1024, N}, {1536, 1280, 700}, {1280, 1280, 1200}};
+        for (int w = 0; w < 3; w++)
+            for (int i = 0; i < (int)(sizeof beyond / sizeof *beyond); i++) {
+                const int m = whole[w][0], n = whole[w][1], k = whole[w][2], more = beyond[i];
+                const bool wide = w > 0 && i % 2 > 0; /* for BF16 */
+                edges(m, n, k, more, more, wide, GPUGEMM_PRECISION_FP32);
+                edges(m, n, k, more, 0, wide, GPUGEMM_PRECISION_FP32);
+                edges(m, n, k, 0, more, wide, GPUGEMM_PRECISION_FP32);
+                edges(m, n, k, more, beyond[7 - i], wide, GPUGEMM_PRECISION_FP32);
+                edges(m, n, k, more, more, wide, GPUGEMM_PRECISION_TF32);
+                if (m + more < N && more < 10) {
+                    fallback(m + more, n + more);
+                    fallback(m + more, more);
+                    fallback(more, n + more);
+                }
             }
     }
     printf("%d failures\n", test_failures);

@@ -13,7 +13,7 @@
 typedef void oracle_gemm(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *,
                          const double *, const int *, const double *, double *, const int *, size_t, size_t);
 
-static const int extents[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 257, 500, 1023};
+static const int extents[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 257, 265, 500, 541, 1023};
 static const int pads[] = {0, 1, 3, 7};
 static const double factors[] = {1, 0, -1, 0.7};
 enum { EXTENTS = sizeof extents / sizeof *extents, EDGE = 64 /* elements of poison on either side */, MOST = 1030 * 1030 + 2 * EDGE };
