@@ -361,6 +361,12 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
         const struct gg_range part = {at, end}, k = along_k ? part : all.k, x = along_k ? across : part;
         add_load(plan, p, &all, one, columns ? x : k, columns ? k : x);
     }
+    if (chain) { /* while the first panel is on its way */
+        const struct gg_range none = {0, 0};
+        struct block alone = all;
+        alone.load_c = alone.last = false;
+        add_step(plan, p, &alone, columns ? all.m : none, columns ? none : all.n, all.k);
+    }
     const struct cuts cuts = panels_of(columns ? all.n : all.m, panels, least, true);
     for (int t = 0; t < cuts.count; t++) {
         const struct gg_range part = piece(&cuts, t);
@@ -394,6 +400,10 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
         for (; load < s->loads; load++) {
             const struct gg_load *l = &plan->loads[load];
             up += link_bytes(p, speed, l->operand, l->rows, l->cols) / speed->up;
+        }
+        if (m * n == 0) { /* reads an operand and writes its pieces */
+            gpu = (gpu > up ? gpu : up) + 2 * size * (m + n) * k / speed->memory + launch;
+            continue;
         }
         double flops = 2 * m * n * k / speed->flops, wave = 2 * tile * tile * k * at_once / speed->flops;
         double busy = flops > wave ? flops : wave;

@@ -77,7 +77,7 @@ struct gg_plan {
     int *block_end;      /* block b owns steps [block_end[b-1], block_end[b]) */
     int load_count, step_count;
     double seconds;      /* predicted; 0: not asked */
-    bool chain;          /* for a chain: each step has all of k, and all of m or of n */
+    bool chain;          /* for a chain: each step has all of k; one without columns (rows) only has the operand that came first split, in good time */
     struct gg_load *loads;
     struct gg_step *steps;
 };

@@ -69,6 +69,7 @@ struct job {
     const struct gg_kernel *kernel;
     struct gg_choice choice;    /* the call's, when that is a chain */
     struct gg_chain chain;      /* row NULL: none */
+    int64_t split_m, split_n;   /* rows of A and columns of B that the chain has in pieces */
     struct gg_gemm resident;    /* the whole problem in GPU memory, for the chain */
     int64_t bytes_up, bytes_down;
 };
@@ -241,13 +242,15 @@ static void prepare_chain(struct job *job)
         job->chain = chain;
 }
 
-/* A step of a chain. What has come before it was split with the steps before. */
+/* A step of a chain: what has come since the step before is split, and the step's block of C multiplied, if it has one. */
 static bool launch_block(struct job *job, const struct gg_step *s, bool first)
 {
     const struct gg_gemm *q = &job->resident;
     const int64_t i = s->rows.begin, j = s->cols.begin, m = extent(s->rows), n = extent(s->cols);
-    return (!first || gg_chain_begin(&job->chain)) && gg_chain_split(&job->chain, q, i, j, m, n, first || m < q->m, first || n < q->n) &&
-           gg_chain_block(&job->chain, q, i, j, m, n);
+    const int64_t new_m = gg_max(0, s->rows.end - job->split_m), new_n = gg_max(0, s->cols.end - job->split_n);
+    job->split_m += new_m, job->split_n += new_n;
+    return (!first || gg_chain_begin(&job->chain)) && gg_chain_split(&job->chain, q, i, j, m, n, new_m, new_n) &&
+           (m == 0 || n == 0 || gg_chain_block(&job->chain, q, i, j, m, n));
 }
 
 static bool launch_step(struct job *job, int i)
@@ -263,6 +266,8 @@ static bool launch_step(struct job *job, int i)
             return false;
     if (job->chain.row)
         return launch_block(job, s, i == 0) && gg_gpu_event_record(job->step_event[i], run);
+    if (extent(s->rows) == 0 || extent(s->cols) == 0) /* there was no memory for the chain */
+        return gg_gpu_event_record(job->step_event[i], run);
     if (s->after_step >= 0 && !gg_gpu_stream_wait(run, job->step_event[s->after_step]))
         return false;
     struct gg_gemm q = {.type = p->type,

@@ -203,15 +203,16 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 }
 
 /* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
- * leaves none for the next: that one splits anew what the block needs, unless it has served before. */
-bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, bool new_a, bool new_b)
+ * leaves none for the next: that one splits anew what the block needs, but for an operand of which it has served all before. */
+bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n)
 {
-    const struct gg_gemm block = block_of(q, i, j, m, n);
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
         const bool anew = tier != first_tier(chain);
-        struct gg_args args = block_args(chain, tier, q, &block, i, j);
-        args.keeps_a = !new_a, args.keeps_b = !new_b;
-        if (!split(chain, tier, args, new_a || anew ? m : 0, new_b || anew ? n : 0))
+        const int64_t rows = anew ? m : new_m, cols = anew ? n : new_n, row = i + m - rows, col = j + n - cols;
+        const struct gg_gemm part = block_of(q, row, col, rows, cols);
+        struct gg_args args = block_args(chain, tier, q, &part, row, col);
+        args.keeps_a = new_m == 0 && !chain->strips, args.keeps_b = new_n == 0 && !chain->strips;
+        if (!split(chain, tier, args, rows, cols))
             return false;
     }
     return true;
@@ -262,7 +263,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
     if (!cut(chain, p, &m, &n) || !gg_chain_begin(chain))
         return false;
     if (m == p->m && n == p->n)
-        return gg_chain_split(chain, p, 0, 0, m, n, true, true) && gg_chain_block(chain, p, 0, 0, m, n);
+        return gg_chain_split(chain, p, 0, 0, m, n, m, n) && gg_chain_block(chain, p, 0, 0, m, n);
     if (!gg_chain_certify(chain, p))
         return false;
     for (int64_t j = 0; j < p->n; j += n)
@@ -272,7 +273,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
             q.a = (const float *)p->a + i * (p->a_kmajor ? p->lda : 1);
             q.b = (const float *)p->b + j * (p->b_kmajor ? p->ldb : 1);
             q.c = (float *)p->c + i + j * p->ldc;
-            if (!gg_chain_split(chain, &q, 0, 0, q.m, q.n, true, true) || !gg_chain_block(chain, &q, 0, 0, q.m, q.n))
+            if (!gg_chain_split(chain, &q, 0, 0, q.m, q.n, q.m, q.n) || !gg_chain_block(chain, &q, 0, 0, q.m, q.n))
                 return false;
         }
     return true;

@@ -130,7 +130,7 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     } else {
         CHECK(plan.chain == (chain > 0 && plan.blocks == 1));
         for (int i = 0; plan.chain && i < plan.step_count; i++)
-            CHECK(plan.steps[i].first && plan.steps[i].last &&
+            CHECK(plan.steps[i].first && plan.steps[i].last == (i > 0) &&
                   (plan.steps[i].rows.end - plan.steps[i].rows.begin == m || plan.steps[i].cols.end - plan.steps[i].cols.begin == n));
         CHECK(plan.bytes <= budget && plan.blocks >= least_blocks && least_blocks > 0);
         for (int x = 0; x < 3; x++)
