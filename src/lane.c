@@ -61,6 +61,8 @@ static bool forget_gone(const struct gg_device *there)
         g.arena_bytes -= lane->arena_bytes;
         g.pinned_bytes -= lane->pinned_bytes;
         free(lane->events);
+        for (int n = 0; n < GG_PLANS; n++)
+            gg_plan_free(&lane->planned[n].plan);
         free(lane);
         g.lanes[i] = g.lanes[--g.lane_count];
     }

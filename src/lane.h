@@ -4,8 +4,9 @@
 
 #include "copy.h"
 #include "gpu.h"
+#include "planned.h"
 
-enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8 };
+enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8, GG_PLANS = 8 };
 
 /* Up to so many bytes (sgemm n = 1024) a call is packed into the lane's own page-locked buffer; a larger one is cut up and pipelined. */
 enum { GG_SHORT_BYTES = 13 << 20 };
@@ -30,6 +31,8 @@ struct gg_lane {
     int64_t arena_bytes;
     char *pinned;                   /* for short calls */
     int64_t pinned_bytes;
+    struct gg_planned planned[GG_PLANS];
+    int next_planned;               /* to be replaced */
 };
 
 /* All of these want the device entered. */

@@ -47,7 +47,8 @@ struct job {
     const struct gg_gemm *p;
     const struct gg_location *where;
     struct gg_lane *lane;
-    struct gg_plan plan;
+    struct gg_planned *planned;
+    const struct gg_plan *plan; /* in it */
     char *buffer[3][2];
     int64_t slot_bytes;
     int threads; /* that copy, besides the caller */
@@ -67,7 +68,6 @@ struct job {
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
     bool failed;
     const struct gg_kernel *kernel;
-    struct gg_choice choice;    /* the call's, when that is a chain */
     struct gg_chain chain;      /* row NULL: none */
     int64_t split_m, split_n;   /* rows of A and columns of B that the chain has in pieces */
     struct gg_gemm resident;    /* the whole problem in GPU memory, for the chain */
@@ -147,10 +147,10 @@ struct sides {
 
 static struct sides sides_of(const struct job *job, const struct chunk *c)
 {
-    const struct gg_load *load = c->load >= 0 ? &job->plan.loads[c->load] : NULL;
-    const struct gg_step *step = c->step >= 0 ? &job->plan.steps[c->step] : NULL;
+    const struct gg_load *load = c->load >= 0 ? &job->plan->loads[c->load] : NULL;
+    const struct gg_step *step = c->step >= 0 ? &job->plan->steps[c->step] : NULL;
     enum gg_operand x = load ? load->operand : GG_C;
-    int64_t size = (int64_t)gg_size(job->p->type), ld = job->plan.ld[x];
+    int64_t size = (int64_t)gg_size(job->p->type), ld = job->plan->ld[x];
     int64_t row = c->rows0 - (load ? load->rows : step->rows).begin, col = c->cols0 - (load ? load->cols : step->cols).begin;
     int64_t rows = c->rows1 - c->rows0, cols = c->cols1 - c->cols0;
     bool second = gg_second_contiguous(job->p, x);
@@ -222,7 +222,7 @@ static void release(struct job *job, struct held *h)
 /* Have all steps of this block been launched? -1 stands for no block. */
 static bool block_launched(const struct job *job, int block)
 {
-    return block < 0 || job->step >= job->plan.block_end[block];
+    return block < 0 || job->step >= job->plan->block_end[block];
 }
 
 /* The plan is made for a chain: the operands lie on the GPU as one matrix each. */
@@ -230,10 +230,10 @@ static void prepare_chain(struct job *job)
 {
     const struct gg_gemm *p = job->p;
     job->resident = *p;
-    job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan.ld[GG_A];
-    job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan.ld[GG_B];
-    job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan.ld[GG_C];
-    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->choice.kernel};
+    job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan->ld[GG_A];
+    job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan->ld[GG_B];
+    job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan->ld[GG_C];
+    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel};
     chain.bytes = gg_chain_bytes(&chain, &job->resident);
     if (chain.bytes > GG_CHAIN_MOST)
         return;
@@ -255,9 +255,9 @@ static bool launch_block(struct job *job, const struct gg_step *s, bool first)
 
 static bool launch_step(struct job *job, int i)
 {
-    if (i == 0 && job->plan.chain)
+    if (i == 0 && job->plan->chain)
         prepare_chain(job); /* now that the first copies are on their way */
-    const struct gg_step *s = &job->plan.steps[i];
+    const struct gg_step *s = &job->plan->steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
     gg_stream run = job->lane->run[job->chain.row ? 0 : s->stream];
@@ -279,9 +279,9 @@ static bool launch_step(struct job *job, int i)
                         .a = job->buffer[GG_A][s->a_buffer] + s->a_offset * size,
                         .b = job->buffer[GG_B][s->b_buffer] + s->b_offset * size,
                         .c = job->buffer[GG_C][s->c_buffer] + s->c_offset * size,
-                        .lda = job->plan.ld[GG_A],
-                        .ldb = job->plan.ld[GG_B],
-                        .ldc = job->plan.ld[GG_C],
+                        .lda = job->plan->ld[GG_A],
+                        .ldb = job->plan->ld[GG_B],
+                        .ldc = job->plan->ld[GG_C],
                         .alpha = p->alpha,
                         .beta = s->first ? p->beta : 1};
     struct gg_choice choice = gg_select(&q, &job->lane->dev->arch, gg_config()->kernel);
@@ -294,9 +294,9 @@ static bool launch_step(struct job *job, int i)
 /* Launches every step whose loads are on their way and whose C has room. */
 static bool launch_ready(struct job *job)
 {
-    int arrived = job->step ? job->plan.steps[job->step - 1].loads : 0;
-    while (job->step < job->plan.step_count) {
-        const struct gg_step *s = &job->plan.steps[job->step];
+    int arrived = job->step ? job->plan->steps[job->step - 1].loads : 0;
+    while (job->step < job->plan->step_count) {
+        const struct gg_step *s = &job->plan->steps[job->step];
         while (arrived < s->loads && job->load_left[arrived] == 0)
             arrived++;
         if (arrived < s->loads || (s->after_block >= 0 && job->block_stores_left[s->after_block] > 0))
@@ -321,7 +321,7 @@ static bool loaded(struct job *job, const struct chunk *c)
 static bool stored(struct job *job, const struct chunk *c)
 {
     int block = 0;
-    while (job->plan.block_end[block] <= c->step)
+    while (job->plan->block_end[block] <= c->step)
         block++;
     job->bytes_down += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
     job->committed[c->index] = 1;
@@ -337,9 +337,9 @@ static bool stored(struct job *job, const struct chunk *c)
 static int begin_load(struct job *job)
 {
     const int ahead = 8;
-    if (job->load == job->plan.load_count)
+    if (job->load == job->plan->load_count)
         return 0;
-    const struct gg_load *load = &job->plan.loads[job->load];
+    const struct gg_load *load = &job->plan->loads[job->load];
     if (!block_launched(job, load->after_block) ||
         (load->operand == GG_C && load->after_block >= 0 && job->block_stores_left[load->after_block] > 0))
         return 0;
@@ -351,8 +351,8 @@ static int begin_load(struct job *job)
         return 0;
     job->going_up += !direct;
     if (job->load_chunk == 0 && load->after_block >= 0) { /* the steps that read the buffer's former contents come first */
-        int end = job->plan.block_end[load->after_block];
-        for (int i = load->after_block ? job->plan.block_end[load->after_block - 1] : 0; i < end; i++)
+        int end = job->plan->block_end[load->after_block];
+        for (int i = load->after_block ? job->plan->block_end[load->after_block - 1] : 0; i < end; i++)
             if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i]))
                 return -1;
     }
@@ -370,7 +370,7 @@ static int begin_load(struct job *job)
 /* Begins to fetch the next chunk of C, if its step has run and there is a slot. */
 static int begin_store(struct job *job)
 {
-    while (job->store < job->step && !job->plan.steps[job->store].last)
+    while (job->store < job->step && !job->plan->steps[job->store].last)
         job->store++;
     if (job->store == job->step)
         return 0;
@@ -380,7 +380,7 @@ static int begin_store(struct job *job)
             return done;
         job->store_done = true;
     }
-    const struct gg_step *step = &job->plan.steps[job->store];
+    const struct gg_step *step = &job->plan->steps[job->store];
     struct chunk c = chunk_at(job, GG_C, step->rows, step->cols, job->store_chunk);
     c.step = job->store;
     c.index = job->store_base[job->store] + job->store_chunk;
@@ -421,7 +421,7 @@ static int advance(struct job *job, struct held *h)
         if (done <= 0)
             return done;
         job->arrived[down]++;
-        const struct gg_step *step = down ? &job->plan.steps[h->chunk.step] : NULL;
+        const struct gg_step *step = down ? &job->plan->steps[h->chunk.step] : NULL;
         if (down && !is_direct(job, GG_C, step->rows, step->cols)) {
             s = sides_of(job, &h->chunk);
             post(job, h, &s, false);
@@ -475,7 +475,7 @@ static bool lend_a_hand(const struct job *job, double waited)
     const double displaced = 300e-6; /* by others' threads */
     if (job->threads >= many && waited < displaced)
         return false;
-    bool dry = job->enqueued[0] >= 8 && job->enqueued[0] - job->arrived[0] < 2 && job->load < job->plan.load_count;
+    bool dry = job->enqueued[0] >= 8 && job->enqueued[0] - job->arrived[0] < 2 && job->load < job->plan->load_count;
     return !(dry && job->threads) && gg_copy_wants_help() && gg_copy_help();
 }
 
@@ -512,62 +512,15 @@ static void conduct(struct job *job)
 
 /* ---- long calls -------------------------------------------------------------------------------------------------------------------- */
 
-/* What select.c would have compute all of the problem, in GPU memory and aligned as it will be in the arena. */
-static struct gg_choice choose(const struct job *job, enum gg_precision precision)
-{
-    const struct gg_gemm *p = job->p;
-    struct gg_gemm q = *p;
-    q.a = q.b = q.c = NULL;
-    q.lda = p->a_kmajor ? p->k : p->m, q.ldb = p->b_kmajor ? p->k : p->n, q.ldc = p->m;
-    q.precision = precision;
-    return gg_select(&q, &job->lane->dev->arch, gg_config()->kernel);
-}
-
-/* flop/s of the kernels of steps. */
-static double kernel_rate(const struct job *job)
-{
-    const struct gg_gemm *p = job->p;
-    struct gg_choice choice = choose(job, GG_STRICT);
-    return choice.kernel && choice.seconds > 0 ? 2 * (double)p->m * (double)p->n * (double)p->k / choice.seconds : 1e12;
-}
-
-/* The chain that would compute all of the problem, into job->choice: its seconds; 0: none would. */
-static double chain_seconds(struct job *job)
-{
-    if (job->p->precision == GG_STRICT)
-        return 0;
-    job->choice = choose(job, job->p->precision);
-    return job->choice.kernel && gg_is_chain(job->choice.kernel) ? job->choice.seconds : 0;
-}
-
 static bool prepare(struct job *job)
 {
     struct gg_lane *lane = job->lane;
-    struct gg_plan *plan = &job->plan;
-    int64_t budget = lane->arena_bytes, slot = gg_slot_bytes(lane);
-    const struct gg_arch *arch = &lane->dev->arch;
-    const struct gg_rates *rates = gg_rates();
-    struct gg_speed speed = {
-        .up = rates->up, .down = rates->down, .memory = arch->bandwidth, .flops = kernel_rate(job), .chain = chain_seconds(job), .sms = arch->sms};
-    if (speed.chain > 0)
-        speed.chain_tiles = job->choice.kernel->role == GG_TENSOR_PAIR ? arch->sms / 2 : arch->sms;
-    if (gg_config()->kernel && speed.chain > 0)
-        speed.flops = 1; /* a chain that is asked for by name is not to be outrun */
+    int64_t slot = gg_slot_bytes(lane), pitch[3];
     for (int x = GG_A; x <= GG_C; x++)
-        speed.pitch[x] = is_reachable(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
-    bool planned = slot && gg_plan_make(plan, job->p, budget, &speed) && plan->blocks == 1;
-    if (!planned) { /* larger than any call before, or cut up: how much may it have? */
-        gg_plan_free(plan);
-        budget = gg_lane_allowance(lane);
-    }
-    while (slot && !planned && gg_plan_make(plan, job->p, budget, &speed)) {
-        planned = gg_lane_grow_arena(lane, plan->bytes);
-        budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
-        if (!planned)
-            gg_plan_free(plan);
-    }
-    if (!planned)
+        pitch[x] = is_reachable(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
+    if (!slot || !(job->planned = gg_plan_of(lane, job->p, pitch)))
         return false;
+    const struct gg_plan *plan = job->plan = &job->planned->plan;
     char *at = lane->arena;
     for (int x = GG_A; x <= GG_C; x++)
         for (int i = 0; i < plan->buffers[x]; i++) {
@@ -605,8 +558,8 @@ static bool prepare(struct job *job)
 /* The chunks of C that are still open, by the CPU. */
 static void recover(const struct job *job, const void *caller)
 {
-    for (int i = 0; i < job->plan.step_count; i++) {
-        const struct gg_step *s = &job->plan.steps[i];
+    for (int i = 0; i < job->plan->step_count; i++) {
+        const struct gg_step *s = &job->plan->steps[i];
         int64_t count = s->last ? chunks_of(job, GG_C, s->rows, s->cols).count : 0;
         for (int64_t j = 0; j < count; j++) {
             if (job->committed[job->store_base[i] + j])
@@ -643,12 +596,13 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
         recover(&job, caller);
         complete = outcome->recovered = true;
     }
-    outcome->kernel = job.chain.row ? job.choice.kernel : job.kernel;
+    outcome->kernel = job.chain.row ? job.planned->chain.kernel : job.kernel;
     if (complete && !job.failed && job.chain.row && gg_watched())
-        outcome->kernel = gg_served(lane->dev, &job.choice, p, job.lane->run[0]);
+        outcome->kernel = gg_served(lane->dev, &job.planned->chain, p, job.lane->run[0]);
     outcome->bytes_up = job.bytes_up;
     outcome->bytes_down = job.bytes_down;
-    gg_plan_free(&job.plan);
+    if (job.planned)
+        gg_plan_done(job.planned);
     free(job.load_left);
     free(job.store_base);
     free(job.block_stores_left);

@@ -1,0 +1,84 @@
+/* planned.c — owns the plans of staged calls: gathers what plan.c wants to know, finds the memory for what it says, and keeps the last few plans of a
+ * lane. Called by staged.c. */
+#include "planned.h"
+
+#include <string.h>
+
+#include "config.h"
+#include "lane.h"
+#include "rates.h"
+#include "tensor.h"
+
+/* What select.c would have compute all of the problem, in GPU memory and aligned as it will be in the arena. */
+static struct gg_choice choose(const struct gg_lane *lane, const struct gg_gemm *p, enum gg_precision precision)
+{
+    struct gg_gemm q = *p;
+    q.a = q.b = q.c = NULL;
+    q.lda = p->a_kmajor ? p->k : p->m, q.ldb = p->b_kmajor ? p->k : p->n, q.ldc = p->m;
+    q.precision = precision;
+    return gg_select(&q, &lane->dev->arch, gg_config()->kernel);
+}
+
+static struct gg_speed speed_of(const struct gg_lane *lane, const struct gg_gemm *p, struct gg_planned *planned)
+{
+    const struct gg_arch *arch = &lane->dev->arch;
+    const struct gg_choice steps = choose(lane, p, GG_STRICT), all = choose(lane, p, p->precision);
+    struct gg_speed speed = {.up = planned->key.up, .down = planned->key.down, .memory = arch->bandwidth, .flops = 1e12, .sms = arch->sms};
+    memcpy(speed.pitch, planned->key.pitch, sizeof speed.pitch);
+    if (steps.kernel && steps.seconds > 0)
+        speed.flops = 2 * (double)p->m * (double)p->n * (double)p->k / steps.seconds;
+    if (p->precision != GG_STRICT && all.kernel && gg_is_chain(all.kernel)) {
+        planned->chain = all;
+        speed.chain = all.seconds;
+        speed.chain_tiles = all.kernel->role == GG_TENSOR_PAIR ? arch->sms / 2 : arch->sms;
+        if (gg_config()->kernel)
+            speed.flops = 1; /* a chain that is asked for by name is not to be outrun */
+    }
+    return speed;
+}
+
+static bool make(struct gg_lane *lane, const struct gg_gemm *p, struct gg_planned *planned)
+{
+    struct gg_plan *plan = &planned->plan;
+    const struct gg_speed speed = speed_of(lane, p, planned);
+    if (gg_plan_make(plan, p, lane->arena_bytes, &speed) && plan->blocks == 1)
+        return true;
+    gg_plan_free(plan); /* larger than any call before, or cut up: how much may it have? */
+    int64_t budget = gg_lane_allowance(lane);
+    while (gg_plan_make(plan, p, budget, &speed)) {
+        if (gg_lane_grow_arena(lane, plan->bytes))
+            return true;
+        budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
+        gg_plan_free(plan);
+    }
+    return false;
+}
+
+struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3])
+{
+    const struct gg_rates *rates = gg_rates();
+    const struct gg_plan_key key = {.m = p->m,
+                                    .n = p->n,
+                                    .k = p->k,
+                                    .pitch = {pitch[0], pitch[1], pitch[2]},
+                                    .up = rates->up,
+                                    .down = rates->down,
+                                    .type = p->type,
+                                    .a_kmajor = p->a_kmajor,
+                                    .b_kmajor = p->b_kmajor,
+                                    .reads_c = p->beta != 0,
+                                    .precision = p->precision};
+    for (struct gg_planned *made = lane->planned; made < lane->planned + GG_PLANS; made++)
+        if (made->plan.blocks == 1 && made->plan.bytes <= lane->arena_bytes && memcmp(&made->key, &key, sizeof key) == 0)
+            return made;
+    struct gg_planned *planned = &lane->planned[lane->next_planned++ % GG_PLANS];
+    gg_plan_free(&planned->plan);
+    *planned = (struct gg_planned){.key = key};
+    return make(lane, p, planned) ? planned : NULL;
+}
+
+void gg_plan_done(struct gg_planned *planned)
+{
+    if (planned->plan.blocks > 1) /* for as much memory as there was, and long */
+        gg_plan_free(&planned->plan);
+}
