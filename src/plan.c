@@ -422,7 +422,7 @@ static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const int64_t large = 1024;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n);
-    return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.55 * bytes / speed->up;
+    return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.5 * bytes / speed->up;
 }
 
 /* Lists what `mix` makes of the problem, and how long that takes: by kernels, or by the chain. */
@@ -441,13 +441,64 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
 
+enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, ONE_FIRST = 17, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 23 };
+static const struct mixture mixtures[MIXTURES] = {{BOTH, 0, 4},     {BOTH, 0, 8},     {BOTH, 0, 16},    {BOTH, 1, 4},    {BOTH, 2, 4},    {BOTH, 4, 4},
+                                                  {BOTH, 1, 8},     {BOTH, 1, 16},    {BOTH, 2, 8},     {BOTH, 2, 16},   {BOTH, 3, 16},   {BOTH, 4, 8},
+                                                  {BOTH, 4, 16},    {BOTH, 5, 16},    {BOTH, 6, 8},     {BOTH, 6, 16},   {BOTH, 7, 8},    {A_FIRST, 0, 8},
+                                                  {A_FIRST, 0, 4},  {A_FIRST, 0, 16}, {B_FIRST, 0, 8},  {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
+
+/* Some of them: [from, to). */
+struct span {
+    int from, to;
+};
+
+static struct span just(int mixture)
+{
+    return (struct span){mixture, mixture + 1};
+}
+
+/* C that is more than A and B comes down by whole columns, in pieces that keep the link busy (H200, so and in panels of both: sgemm 4096 x 4096 x 16 1.41 ms
+ * and 2.00, 4096 x 4096 x 1024 1.97 and 2.38; dgemm 2000 x 2000 x 1 0.71 and 0.79). */
+static bool is_thin(const struct gg_gemm *p)
+{
+    const int64_t least = 1024;
+    return (double)p->m * (double)p->n > (double)p->k * (double)(p->m + p->n) && p->n >= least;
+}
+
+static struct span by_columns(const struct gg_gemm *p)
+{
+    const double eighths = 3e6; /* bytes */
+    return just((double)gg_size(p->type) * (double)p->m * (double)p->n < 8 * eighths ? A_FIRST_BY_4 : A_FIRST_BY_8);
+}
+
+/* What is tried for kernels of one block. */
+static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *speed)
+{
+    const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
+    if (is_thin(p))
+        return by_columns(p);
+    if (is_link_bound(p, speed))
+        return square ? (struct span){ONE_FIRST, MIXTURES} : just(BOTH_BY_8);
+    return (struct span){0, ONE_FIRST};
+}
+
+/* And for a chain: panels of both where it would wait too long for all of A, or where the panels of B are not whole lines: pieces of lines are hard work
+ * for the copy threads, which unpack C at the same time (H200, sgemm 8192 NT 14.6 ms and with A first 16.2, TT 12.4 and 15.7, NN 13.2 both; page-locked
+ * 16384 55 and 61). */
+static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
+{
+    const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up;
+    if (is_thin(p))
+        return by_columns(p);
+    if (!p->b_kmajor && speed->chain > 0.3 * upload)
+        return just(BOTH_BY_8);
+    if (speed->pitch[GG_A] && speed->pitch[GG_B] && speed->chain > 0.6 * upload)
+        return just(BOTH_BY_16);
+    return (struct span){ONE_FIRST, MIXTURES};
+}
+
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
-    static const struct mixture mixtures[] = {{BOTH, 0, 4},  {BOTH, 0, 8}, {BOTH, 0, 16},   {BOTH, 1, 4},   {BOTH, 2, 4},
-                                              {BOTH, 4, 4},  {BOTH, 1, 8}, {BOTH, 1, 16},   {BOTH, 2, 8},   {BOTH, 2, 16},
-                                              {BOTH, 3, 16}, {BOTH, 4, 8}, {BOTH, 4, 16},   {BOTH, 5, 16},  {BOTH, 6, 8},
-                                              {BOTH, 6, 16}, {BOTH, 7, 8}, {A_FIRST, 0, 8}, {A_FIRST, 0, 4},
-                                              {A_FIRST, 0, 16}, {B_FIRST, 0, 8}, {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
     const int64_t many = 1000, each = 2 * GG_PANELS; /* so many blocks take longer to list than a better shape saves */
     struct shapes few;
     int64_t blocks = 0;
@@ -467,22 +518,20 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         gg_plan_free(plan);
         return false;
     }
-    const int all = (int)(sizeof mixtures / sizeof *mixtures), one_first = all - 6;
-    const bool one = blocks == 1, bound = one && is_link_bound(p, speed), chain = one && speed->chain > 0;
-    const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
-    const int eight_panels = 1, from = bound ? (square ? one_first : eight_panels) : 0;
-    const int to = bound ? (square ? all : from + 1) : one ? one_first : 1; /* of several blocks each has few steps */
+    const bool one = blocks == 1;
+    const struct span kernels = one ? of_kernels(p, speed) : just(BOTH_BY_4); /* of several blocks each has few steps */
+    const struct span chain = one && speed->chain > 0 ? of_chain(p, speed) : (struct span){0, 0};
     const struct shape *shape = NULL;
-    int best = from;
+    int best = kernels.from;
     double seconds = 0;
     bool by_chain = false;
     for (const struct shape *s = few.at; s < few.at + few.count; s++)
-        for (int i = from; s->m > 0 && i < to; i++) {
+        for (int i = kernels.from; s->m > 0 && i < kernels.to; i++) {
             const double t = try(plan, p, s, speed, mixtures[i], false);
             if (!shape || t < seconds)
                 seconds = t, best = i, shape = s;
         }
-    for (int i = one_first; chain && i < all; i++) {
+    for (int i = chain.from; i < chain.to; i++) {
         const double t = try(plan, p, shape, speed, mixtures[i], true);
         if (t < seconds)
             seconds = t, best = i, by_chain = true;

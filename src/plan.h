@@ -17,7 +17,7 @@
  *
  * Or one of A and B comes first, all of it, and the other by panels, each of which completes some columns (rows) of C. Half of the upload has then been
  * made before the first product, but lines are whole and C leaves as evenly as the other comes: for where the GPU has time to spare. Products by a chain
- * (tensor.h) are cut in no other way, for it wants all of k at one time. */
+ * (tensor.h) are cut so, or in panels of both, but not in slabs: they want all of k at one time. */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 

@@ -57,12 +57,14 @@ static bool make(struct gg_lane *lane, const struct gg_gemm *p, struct gg_planne
 struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3])
 {
     const struct gg_rates *rates = gg_rates();
+    const double both_ways = 0.92; /* of a direction's rate is left when both are busy */
+    const bool direct_in = pitch[GG_A] && pitch[GG_B], direct_out = pitch[GG_C];
     const struct gg_plan_key key = {.m = p->m,
                                     .n = p->n,
                                     .k = p->k,
                                     .pitch = {pitch[0], pitch[1], pitch[2]},
-                                    .up = rates->up,
-                                    .down = rates->down,
+                                    .up = direct_in ? both_ways * rates->pinned : rates->up,
+                                    .down = direct_out ? both_ways * rates->pinned : rates->down,
                                     .type = p->type,
                                     .a_kmajor = p->a_kmajor,
                                     .b_kmajor = p->b_kmajor,

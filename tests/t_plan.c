@@ -130,8 +130,8 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     } else {
         CHECK(plan.chain == (chain > 0 && plan.blocks == 1));
         for (int i = 0; plan.chain && i < plan.step_count; i++)
-            CHECK(plan.steps[i].first && plan.steps[i].last == (i > 0) &&
-                  (plan.steps[i].rows.end - plan.steps[i].rows.begin == m || plan.steps[i].cols.end - plan.steps[i].cols.begin == n));
+            CHECK(plan.steps[i].first && plan.steps[i].depth.end - plan.steps[i].depth.begin == k &&
+                  plan.steps[i].last == (plan.steps[i].rows.end > plan.steps[i].rows.begin && plan.steps[i].cols.end > plan.steps[i].cols.begin));
         CHECK(plan.bytes <= budget && plan.blocks >= least_blocks && least_blocks > 0);
         for (int x = 0; x < 3; x++)
             for (int i = 0; i < plan.buffers[x]; i++) {
@@ -169,6 +169,12 @@ int main(void)
         try(530, 700, 40, layout & 1, layout & 2, 0, 3 * mb, 2);
         try(600, 530, 700, layout & 1, layout & 2, -1, 4 * mb, 8);
         try(800, 64, 900, layout & 1, layout & 2, 1, 4 * mb, 3);
+    }
+    for (int layout = 0; layout < 4; layout++) {
+        chain = 1e-4; /* longer than the upload: panels of both where B has no whole lines */
+        try(1100, 1300, 300, layout & 1, layout & 2, layout & 1, lots, 1);
+        chain = 0;
+        try(300, 1100, 20, layout & 1, layout & 2, 0, lots, 1); /* C by columns */
     }
     try(200, 3000, 20, true, true, 1, lots, 1);
     chain = 0;
