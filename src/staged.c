@@ -233,7 +233,9 @@ static void prepare_chain(struct job *job)
     job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan->ld[GG_A];
     job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan->ld[GG_B];
     job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan->ld[GG_C];
+    const struct gg_step *first = job->plan->steps;
     struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel};
+    chain.strips = extent(first->rows) > 0 && extent(first->cols) > 0; /* else one operand comes first, all of it */
     chain.bytes = gg_chain_bytes(&chain, &job->resident);
     if (chain.bytes > GG_CHAIN_MOST)
         return;
