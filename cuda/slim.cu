@@ -427,6 +427,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 GG_SLIM_ROW(slim_s1, 2, float, 1, 16, 8, 4, 2, 1024)
 GG_SLIM_ROW(slim_s4, 2, float, 4, 8, 32, 2, 4, 1024)
 GG_SLIM_ROW(slim_s16, 1, float, 16, 16, 32, 2, 8, 512)
+GG_SLIM_ROW(slim_d1_long, 2, double, 1, 16, 16, 16, 1, 2048)
 GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 16, 8, 2, 1024)
 GG_SLIM_ROW(slim_d4, 2, double, 4, 8, 32, 2, 2, 1024)
 

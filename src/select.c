@@ -51,10 +51,6 @@ static const struct {
 } TMA[] = {[GG_S] = {0.85, 0.05, 0.12, 0.04, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
            [GG_D] = {0.75, 0, 0, 0, 10000, 10000, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
 
-/* Large FP64 tiles of few k steps, a run of them a block: the producer is ahead in the next, so that the pipeline is filled once, and storing them is
- * what takes time, of which an SM does so many bytes a clock. 4096x4096x64 with 128×64: TN and TT 1.02 times as fast as with 64×64. */
-static const double STORE = 16;
-
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
 
@@ -102,6 +98,9 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
+    /* Blocks of few rows pay where those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
+    if (row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor)))
+        return false;
     return (row->role != GG_SKINNY && row->role != GG_SLIM) || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
@@ -187,8 +186,9 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step on an SM to itself */
     const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
     const int turned = row->role == GG_TMA ? 0 : p->a_kmajor + p->b_kmajor;
+    const bool once = row->role == GG_TMA_ONCE;
     double clocks;
-    if (row->role == GG_TMA_ONCE)
+    if (once)
         step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
@@ -202,10 +202,9 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
             load = gg_max(load, row->per_sm + 1);
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
-        const bool short_runs = p->type == GG_D && cluster * groups == 1 && steps < TMA[p->type].least && row->role != GG_TMA_ONCE &&
-                                row->per_sm == 1 && row->tile_m * row->tile_n <= 128 * 128 && gg_team(row) == 1;
-        clocks += short_runs ? row->start + (double)load * tile * size / STORE : (double)gg_ceil_div(load, row->per_sm) * row->start;
-        clocks += (cluster > 1 ? TMA[p->type].cluster + tile * size / TMA[p->type].bytes : 0);
+        const double rounds = (double)gg_ceil_div(load, row->per_sm);
+        clocks += rounds * row->start;
+        clocks += (once && p->type == GG_D ? rounds : 1) * (cluster > 1 ? TMA[p->type].cluster + tile * size / TMA[p->type].bytes : 0);
         clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
     const bool either = row->role != GG_TMA;
