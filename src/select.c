@@ -98,9 +98,6 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
-    /* Blocks of few rows pay where those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
-    if (row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor)))
-        return false;
     return (row->role != GG_SKINNY && row->role != GG_SLIM) || p->m <= row->tile_n || p->n <= row->tile_n;
 }
 
@@ -280,6 +277,12 @@ static bool in_many_parts(const struct gg_kernel *row)
     return row->role == GG_TMA_ONCE && row->type == GG_S && row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64;
 }
 
+/* Slim blocks of few rows pay where those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
+static bool for_long_rows(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor));
+}
+
 /* The fastest of p's legal rows of that kind, or the one that is forced. */
 static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, enum rows rows)
 {
@@ -288,7 +291,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (!force && (for_chains(row, p, arch) || (rows == OF_CHAINS && in_many_parts(row))))
+        if (!force && (for_chains(row, p, arch) || for_long_rows(row, p) || (rows == OF_CHAINS && in_many_parts(row))))
             continue;
         if (gg_is_tma(row)) {
             const struct gg_choice choice = best_tma(row, p, arch);
