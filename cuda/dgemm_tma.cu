@@ -331,6 +331,12 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             ring.wait_empty();
             ring.expect_full(ring.stage, 0);
         }
+        /* Arrivals from the other block of a pair may still be under way, and would find nothing if this one left: it stays until all have come. (A
+         * barrier of the cluster does not say so of what is under way, unless it orders memory.) The other's copies are all read by then. */
+        for (int s = 1; PAIR && s < STAGES; s++) {
+            ring.next();
+            ring.wait_empty();
+        }
     }
 
     static __device__ void run(const gg_args &p)
@@ -356,17 +362,14 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             if (produces && elect_one())
                 produce(p, ring, shared);
             __syncwarp();
-            if (p.splits > 1) {
-                if (!PAIR)
-                    cluster_sync();
+            if (!PAIR && p.splits > 1) {
+                cluster_sync();
                 cluster_leave();
             }
         } else {
             gg_take_registers<TAKEN>();
             dgemm_tma self;
             self.consume(p, ring, shared);
-            if (PAIR)
-                cluster_leave(); /* the other block may still arrive here, and copy */
         }
     }
 };
