@@ -193,8 +193,9 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
     } else {
         const bool crowded = TMA[p->type].crowded && cluster > 2;
+        const int full = crowded ? sms * (row->per_sm == 1 ? 13 : 15) / 16 : sms; /* 16 clusters of 7 are too many for 132 SMs, 40 of 3, too */
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
-        int64_t load = gg_ceil_div(tiles * cluster * groups, crowded ? sms * 15 / 16 : sms);
+        int64_t load = gg_ceil_div(tiles * cluster * groups, full);
         if (crowded && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
@@ -383,15 +384,28 @@ static struct gg_choice ffma_for(const struct gg_gemm *p, const struct gg_arch *
     return with_strips(&whole, p, arch, rows);
 }
 
-/* Whether a chain that takes so long is to serve p. */
-static bool chain_serves(double seconds, const struct gg_gemm *p, const struct gg_arch *arch)
+/* Whether a chain is to serve p that takes so long. That must not depend on where the operands lie: staged ones are aligned, and C is to be the same.
+ * ffma: what p would have in a chain where it lies, or NULL. */
+static bool chain_serves(double seconds, const struct gg_gemm *p, const struct gg_arch *arch, const struct gg_choice *ffma)
 {
-    /* That must not depend on where the operands lie: staged ones are aligned, and C is to be the same. */
     struct gg_gemm aligned = *p, tiled;
     aligned.a = aligned.b = aligned.c = NULL;
     aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
-    const struct gg_choice strict = ffma_for(&aligned, arch, OF_CHAINS);
+    const bool lies_well = ffma && !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
+    const struct gg_choice strict = lies_well ? *ffma : ffma_for(&aligned, arch, OF_CHAINS);
     return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled);
+}
+
+/* The FFMA that a chain ends with is strict's, so strict's is the one that a chain would end with, if it served. */
+static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const struct gg_choice any = ffma_for(p, arch, ALL);
+    if (!any.kernel || !in_many_parts(any.kernel))
+        return any;
+    struct gg_gemm as_chain = *p;
+    as_chain.precision = GG_FP32;
+    const struct gg_choice chain = fastest(&as_chain, arch, NULL, CHAINS), of_chain = ffma_for(p, arch, OF_CHAINS);
+    return chain.kernel && chain_serves(chain.seconds, p, arch, &of_chain) ? of_chain : any;
 }
 
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
@@ -401,18 +415,8 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
         if (forced.kernel)
             return forced;
     }
-    const bool strict = p->type == GG_D || p->precision == GG_STRICT;
-    struct gg_choice ffma = {0};
-    if (strict) {
-        ffma = ffma_for(p, arch, ALL);
-        if (!ffma.kernel || !in_many_parts(ffma.kernel))
-            return ffma;
-    }
-    /* The FFMA that a chain ends with is strict's, and strict's is the one that a chain would end with. */
-    struct gg_gemm as_chain = *p;
-    as_chain.precision = strict ? GG_FP32 : p->precision;
-    const struct gg_choice chain = fastest(&as_chain, arch, NULL, CHAINS);
-    if (!chain.kernel || !chain_serves(chain.seconds, p, arch))
-        return strict ? ffma : ffma_for(p, arch, ALL);
-    return strict ? ffma_for(p, arch, OF_CHAINS) : chain;
+    if (p->type == GG_D || p->precision == GG_STRICT)
+        return strict_for(p, arch);
+    const struct gg_choice chain = fastest(p, arch, NULL, CHAINS);
+    return chain.kernel && chain_serves(chain.seconds, p, arch, NULL) ? chain : ffma_for(p, arch, ALL);
 }
