@@ -74,6 +74,8 @@ struct job {
     int64_t bytes_up, bytes_down;
 };
 
+enum { FIRST_LOADS = 3 }; /* for which the link waits */
+
 /* ---- chunks ----------------------------------------------------------------------------------------------------------------------- */
 
 /* How a rectangle is cut into chunks of at most `limit` bytes: whole lines while a line fits, else pieces of lines. */
@@ -112,20 +114,20 @@ static bool is_direct(const struct job *job, enum gg_operand x, struct gg_range 
     return is_reachable(job, x) && (job->where[x].place >= GG_PEER || !gg_is_scattered(gg_leading(job->p, x), width));
 }
 
-/* Chunks as large as a slot keep the link busiest, but the first of a rectangle leaves when it has been packed and the last is unpacked when all else
- * has been done: so a small rectangle is cut in two. */
-static struct grid chunks_of(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols)
+/* Chunks as large as a slot keep the link busiest, but the first of a load leaves when it has been packed and the last of C is unpacked when all else
+ * has been done: so a small rectangle is cut in two, but for later loads, before which the link has enough to do. */
+static struct grid chunks_of(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols, bool later)
 {
     const int64_t size = (int64_t)gg_size(job->p->type), least = 256 << 10;
     bool second = gg_second_contiguous(job->p, x);
     double bytes = (double)extent(rows) * (double)extent(cols) * (double)size;
-    int64_t chunk = gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 2, least) : INT64_MAX) & -8;
+    int64_t chunk = later ? job->slot_bytes : gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 2, least) : INT64_MAX) & -8;
     return grid_of(second ? extent(cols) : extent(rows), second ? extent(rows) : extent(cols), size, is_direct(job, x, rows, cols) ? INT64_MAX / 16 : chunk);
 }
 
-static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols, int64_t i)
+static struct chunk chunk_at(const struct job *job, enum gg_operand x, struct gg_range rows, struct gg_range cols, bool later, int64_t i)
 {
-    struct grid q = chunks_of(job, x, rows, cols);
+    struct grid q = chunks_of(job, x, rows, cols, later);
     int64_t w0 = i % q.across * q.chunk_width, l0 = i / q.across * q.chunk_lines;
     int64_t w1 = gg_min(w0 + q.chunk_width, q.width), l1 = gg_min(l0 + q.chunk_lines, q.lines);
     bool second = gg_second_contiguous(job->p, x);
@@ -345,7 +347,8 @@ static int begin_load(struct job *job)
     if (!block_launched(job, load->after_block) ||
         (load->operand == GG_C && load->after_block >= 0 && job->block_stores_left[load->after_block] > 0))
         return 0;
-    struct chunk c = chunk_at(job, load->operand, load->rows, load->cols, job->load_chunk);
+    const bool later = job->load >= FIRST_LOADS;
+    struct chunk c = chunk_at(job, load->operand, load->rows, load->cols, later, job->load_chunk);
     c.load = job->load;
     bool direct = is_direct(job, load->operand, load->rows, load->cols);
     struct held *h = direct || job->going_up == ahead ? NULL : hold(job, &c);
@@ -358,7 +361,7 @@ static int begin_load(struct job *job)
             if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i]))
                 return -1;
     }
-    if (++job->load_chunk == chunks_of(job, load->operand, load->rows, load->cols).count) {
+    if (++job->load_chunk == chunks_of(job, load->operand, load->rows, load->cols, later).count) {
         job->load++;
         job->load_chunk = 0;
     }
@@ -383,13 +386,13 @@ static int begin_store(struct job *job)
         job->store_done = true;
     }
     const struct gg_step *step = &job->plan->steps[job->store];
-    struct chunk c = chunk_at(job, GG_C, step->rows, step->cols, job->store_chunk);
+    struct chunk c = chunk_at(job, GG_C, step->rows, step->cols, false, job->store_chunk);
     c.step = job->store;
     c.index = job->store_base[job->store] + job->store_chunk;
     struct held *h = hold(job, &c);
     if (!h)
         return 0;
-    if (++job->store_chunk == chunks_of(job, GG_C, step->rows, step->cols).count) {
+    if (++job->store_chunk == chunks_of(job, GG_C, step->rows, step->cols, false).count) {
         job->store++;
         job->store_chunk = 0;
         job->store_done = false;
@@ -542,12 +545,12 @@ static bool prepare(struct job *job)
     if (!job->load_left || !job->store_base || !job->block_stores_left)
         return false;
     for (int i = 0; i < plan->load_count; i++)
-        job->load_left[i] = chunks_of(job, plan->loads[i].operand, plan->loads[i].rows, plan->loads[i].cols).count;
+        job->load_left[i] = chunks_of(job, plan->loads[i].operand, plan->loads[i].rows, plan->loads[i].cols, i >= FIRST_LOADS).count;
     for (int i = 0, b = 0; i < plan->step_count; i++) {
         const struct gg_step *s = &plan->steps[i];
         while (plan->block_end[b] <= i)
             b++;
-        int64_t chunks = s->last ? chunks_of(job, GG_C, s->rows, s->cols).count : 0;
+        int64_t chunks = s->last ? chunks_of(job, GG_C, s->rows, s->cols, false).count : 0;
         job->store_base[i] = job->store_count;
         job->store_count += chunks;
         job->block_stores_left[b] += chunks;
@@ -562,11 +565,11 @@ static void recover(const struct job *job, const void *caller)
 {
     for (int i = 0; i < job->plan->step_count; i++) {
         const struct gg_step *s = &job->plan->steps[i];
-        int64_t count = s->last ? chunks_of(job, GG_C, s->rows, s->cols).count : 0;
+        int64_t count = s->last ? chunks_of(job, GG_C, s->rows, s->cols, false).count : 0;
         for (int64_t j = 0; j < count; j++) {
             if (job->committed[job->store_base[i] + j])
                 continue;
-            struct chunk c = chunk_at(job, GG_C, s->rows, s->cols, j);
+            struct chunk c = chunk_at(job, GG_C, s->rows, s->cols, false, j);
             struct gg_gemm q = *job->p;
             q.m = c.rows1 - c.rows0;
             q.n = c.cols1 - c.cols0;
