@@ -3,7 +3,7 @@
 #include "dispatch.h"
 
 /* Like calls stay where they were until the other side is this much faster: between two that are as fast, going to and fro gains nothing. */
-static const double HYSTERESIS = 1.05;
+static const double HYSTERESIS = 1.1;
 
 /* A side that no like call has been to is tried when it is predicted to take at most this much longer. */
 static const double WORTH_TRYING = 3;
@@ -117,7 +117,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         if (held && cost < HYSTERESIS)
             gpu = held == 1 + GG_ON_GPU;
         const bool known = (gpu ? seen_cpu : seen_gpu) > 0;
-        if (f->may_try && (known ? held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) && gg_rates_doubtful(rates, p, gpu ? d.seconds_cpu : d.seconds_gpu, cost)
+        if (f->may_try && (known ? held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) && gg_rates_doubtful(rates, p, gpu ? d.seconds_cpu : d.seconds_gpu)
                                  : cost < WORTH_TRYING)) {
             gpu = !gpu;
             d.reason = GG_TRIAL;

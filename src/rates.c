@@ -132,33 +132,29 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
  * threads look for work on all processors, in the way of ours, before they sleep (H200's host, dgemm 256: 0.11 ms on the GPU, but the CPU, 0.17, held it in
  * one process of three). */
 static const double long_try = 0.03, nearly = 1.5;
-static const float one_call = 1000; /* seconds: added to what the first call of a try has taken */
 
 /* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. It is tried again first when like calls have taken 16
- * times as long as a call there, so that it costs little, then less and less often. */
-bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds, double slower)
+ * times as long as that takes, so that it costs little, then less and less often. */
+bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds)
 {
     const int shape = gg_shape(p), work = gg_work(p);
     const double since = (double)atomic_load_explicit(&rates->since[p->type][shape][work], memory_order_relaxed);
-    const int content = atomic_load_explicit(&rates->content[p->type][shape][work], memory_order_relaxed);
-    if (since < 0)
-        return since <= -(double)one_call || (-since < long_try && slower < nearly);
-    return since > 16 * (content > 0 && slower < nearly ? larger(seconds, long_try) : seconds) * (1 << content);
+    return since < 0 || since > 16 * seconds * (1 << atomic_load_explicit(&rates->content[p->type][shape][work], memory_order_relaxed));
 }
 
 /* A call has been served by `who`, holder of its like or not. */
-static void count(struct gg_rates *rates, bool holder, const struct gg_gemm *p, float seconds)
+static void count(struct gg_rates *rates, bool holder, const struct gg_gemm *p, double seconds)
 {
     const unsigned char most = 6;
     const int shape = gg_shape(p), work = gg_work(p);
     _Atomic float *since = &rates->since[p->type][shape][work];
     _Atomic unsigned char *content = &rates->content[p->type][shape][work];
-    const float before = atomic_load_explicit(since, memory_order_relaxed), tried = before <= -one_call ? before + one_call : before;
-    const unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
-    if (holder && before < 0 && times < most) /* the try has ended */
+    float before = atomic_load_explicit(since, memory_order_relaxed);
+    unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
+    if (!holder && before < 0 && times < most)
         atomic_store_explicit(content, times + 1, memory_order_relaxed);
-    const float after = holder ? (before < 0 ? 0 : before) + seconds : before < 0 ? tried - seconds : -one_call - seconds;
-    atomic_store_explicit(since, after, memory_order_relaxed);
+    if (!holder || before >= 0)
+        atomic_store_explicit(since, holder ? before + (float)seconds : before < 0 ? 0 : -1, memory_order_relaxed);
 }
 
 /* No factor that a mishap could lead to turns a side off for ever. */
@@ -174,13 +170,11 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     struct gg_rates *rates = gg_rates();
     const int shape = gg_shape(p), work = gg_work(p), held = atomic_load_explicit(&rates->held[p->type][shape][work], memory_order_relaxed);
     const bool holder = held == 0 || held == 1 + who;
-    const float since = atomic_load_explicit(&rates->since[p->type][shape][work], memory_order_relaxed);
-    const bool often = holder || (since < 0 && since > -one_call); /* who is seldom tried has few chances to show what it can do */
-    const float better = often ? 0.5f : 1, worse = often ? 0.1f : 0.5f;
+    const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* who is seldom tried has few chances to show what it can do */
     _Atomic float *seen = &rates->seen[who][p->type][shape][work];
     float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
-    count(rates, holder, p, (float)seconds);
+    count(rates, holder, p, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
     if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced is for tests, many at a time */ &&

@@ -29,7 +29,7 @@ struct gg_rates {
     _Atomic float seen[2][2][GG_SHAPES][GG_WORKS];
     _Atomic signed char held[2][GG_SHAPES][GG_WORKS]; /* who served the last like call: 1 + GG_ON_CPU or GG_ON_GPU; 0: nobody yet */
     /* Is what is known of the other side still true? Seconds that like calls have spent on the side that holds them since the other was tried last; negative:
-     * what they have spent on the other, which is being tried. `content`: how often that has changed nothing. */
+     * it has been tried once, and is to be again. `content`: how often that has changed nothing. */
     _Atomic float since[2][GG_SHAPES][GG_WORKS];
     _Atomic unsigned char content[2][GG_SHAPES][GG_WORKS];
 };
@@ -57,8 +57,8 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
 /* A measurement that was made with care: it replaces what was known. */
 void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds);
 
-/* Is the other side due to be tried again, or for longer? Such a call would take `seconds` there, `slower` times as long as here. */
-bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds, double slower);
+/* Is the other side due to be tried again, with which such a call would take `seconds`? */
+bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds);
 
 /* Fresh measurements of the link replace what was known. */
 void gg_rates_set_link(double up, double down, double pinned);

@@ -151,7 +151,7 @@ int main(void)
     *seen_gpu = even * 1.2f;
     *seen_cpu = 1;
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
-    *seen_gpu = even * 1.03f;
+    *seen_gpu = even * 1.05f;
     rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_GPU;
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_STAGED);
     rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_CPU;
@@ -180,17 +180,8 @@ int main(void)
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
     *since = (float)(17 * slow.seconds_gpu);
     CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL && gg_dispatch(&p, &ready).path == GG_PATH_STAGED);
-    *since = -1000 - (float)slow.seconds_gpu; /* one call of the try has been made: another */
+    *since = -1;
     CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
-    *since = -(float)slow.seconds_gpu; /* two, and it is far slower */
-    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
-    *seen_gpu = 1.2f * (float)(slow.seconds_cpu / slow.model_gpu); /* it is nearly as fast: a try lasts for 30 ms */
-    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
-    *since = -0.029f;
-    CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
-    *since = -0.031f;
-    CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
-    *seen_gpu = 15;
     rates.content[p.type][gg_shape(&p)][gg_work(&p)] = 1;
     *since = (float)(17 * slow.seconds_gpu);
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
