@@ -128,13 +128,8 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
     }
 }
 
-/* A try is two calls, because the first on a side has its own cost. Where they are nearly as fast as the other side's it goes on for longer than OpenBLAS's
- * threads look for work on all processors, in the way of ours, before they sleep (H200's host, dgemm 256: 0.11 ms on the GPU, but the CPU, 0.17, held it in
- * one process of three). */
-static const double long_try = 0.03, nearly = 1.5;
-
-/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. It is tried again first when like calls have taken 16
- * times as long as that takes, so that it costs little, then less and less often. */
+/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. Twice in a row, because the first call on a
+ * side has its own cost; first when like calls have taken 16 times as long as a try, so that it costs little, then less and less often. */
 bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds)
 {
     const int shape = gg_shape(p), work = gg_work(p);
