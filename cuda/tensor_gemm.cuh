@@ -65,15 +65,11 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[64], unsigned x, un
     else
         GG_WGMMA("bf16");
 #undef GG_WGMMA
-#undef GG_D16
-#undef GG_D4
 }
 
 /* The same with 8 more rows of y, D 64×136. */
 template <bool HALF> __device__ inline void wgmma(float (&d)[68], unsigned x, unsigned y, int add)
 {
-#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
 #define GG_WGMMA(type)                                                                                                                               \
     asm volatile(                                                                                                                                    \
         "{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %70, 0; mov.b64 x, {%68, %71}; mov.b64 y, {%69, %71};\n"                                     \
