@@ -46,12 +46,14 @@ struct bf16_products {
     static __device__ constexpr int b(int i) { return i < 3 ? 2 - i : 4 - i; } /* 2 1 0 1 0 */
 };
 
+/* Four and sixteen of a wgmma's sums. */
+#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
+
 /* D (64×128 of a warpgroup) = x y + (add ? D : 0), 16 k; x and y describe shared memory: the low halves of descriptors, of which the high ones
  * say that rows have 64 bytes, swizzled as gg_swizzled does, and groups of 8 are contiguous. */
 template <bool HALF> __device__ inline void wgmma(float (&d)[64], unsigned x, unsigned y, int add)
 {
-#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
 #define GG_WGMMA(type)                                                                                                                               \
     asm volatile("{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %66, 0; mov.b64 x, {%64, %67}; mov.b64 y, {%65, %67};\n"                            \
                  "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                                        \
@@ -84,8 +86,6 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[68], unsigned x, un
     else
         GG_WGMMA("bf16");
 #undef GG_WGMMA
-#undef GG_D16
-#undef GG_D4
 }
 
 /* The same for a strip, D 64×8: 4 sums a thread. */
@@ -106,20 +106,20 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[4], unsigned x, uns
 /* And for a corner, D 64×32. */
 template <bool HALF> __device__ inline void wgmma(float (&d)[16], unsigned x, unsigned y, int add)
 {
-#define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GG_WGMMA(type)                                                                                                                               \
     asm volatile("{ .reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %18, 0; mov.b64 x, {%16, %19}; mov.b64 y, {%17, %19};\n"                            \
                  "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                                                                         \
                  " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, x, y, p, 1, 1, 0, 0; }"                                   \
-                 : GG_D4(0), GG_D4(4), GG_D4(8), GG_D4(12)                                                                                           \
+                 : GG_D16(0)                                                                                                                         \
                  : "r"(x), "r"(y), "r"(add), "n"(int(2u << 30 | 8 * 64 / 16)))
     if constexpr (HALF)
         GG_WGMMA("f16");
     else
         GG_WGMMA("bf16");
 #undef GG_WGMMA
-#undef GG_D4
 }
+#undef GG_D16
+#undef GG_D4
 
 __device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
 

@@ -67,9 +67,12 @@ int main(void)
         const struct gg_choice forced = gg_select(&p, gpu, row->name);
         check(&forced, &p, gpu);
         CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
-        /* FP32's GG_TMA_ONCE are not for C that chains serve, some GG_SLIM only for long rows. */
+        /* FP32's GG_TMA_ONCE are not for C of more tiles than SMs, and those with an SM to themselves not where a chain would serve; slim_d1_long is
+         * only for long rows. */
         CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
-                  gg_is_chain(free_choice.kernel) || (row->role == GG_TMA_ONCE && p.type == GG_S) || row->role == GG_SLIM,
+                  gg_is_chain(free_choice.kernel) ||
+                  (row->role == GG_TMA_ONCE && p.type == GG_S && (gg_tiles(row, &p) > gpu->sms || row->per_sm == 1)) ||
+                  (row->role == GG_SLIM && row->tile_k < 16),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
     CHECK(clusters > 100 && groups > 10 && shared > 100 && strips > 100, "hardly any is cut: %d %d %d %d", clusters, groups, shared, strips);
