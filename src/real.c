@@ -25,10 +25,10 @@
 /* First the one the user names, then by preference, one of them. ILP64 spellings are looked for in the libraries that have them. */
 static const char *const sonames[] = {
     NULL, /* GPUGEMM_BLAS */
-    "libopenblas.so.0", "libblas.so.3", "libcblas.so.3", "libflexiblas.so.3", "libblis.so.4", "libblis.so.3", "libmkl_rt.so.2",
+    "libopenblas.so.0", "libblas.so.3", "libcblas.so.3", "libflexiblas.so.3", "libblis.so.4", "libblis.so.3", "libmkl_rt.so.3", "libmkl_rt.so.2",
     "libopenblas64_.so.0", "libopenblas64.so.0", "libblas64_.so.3",
 };
-enum { SONAMES = sizeof sonames / sizeof *sonames, FIRST_WIDE = 8 };
+enum { SONAMES = sizeof sonames / sizeof *sonames, FIRST_WIDE = 9 };
 
 static struct {
     _Atomic(void *) handles[SONAMES];
@@ -331,18 +331,15 @@ static void seek(enum gg_type type, const void *caller)
 GG_PLAIN_GEMM(plain_sgemm, float)
 GG_PLAIN_GEMM(plain_dgemm, double)
 
-static void call(const struct gg_gemm *p, f77_gemm *gemm, bool wide)
+/* Integers are passed 64 bits wide: a BLAS with 32-bit ones reads the low half, which comes first in memory, and one with 64-bit integers under plain names
+ * that its file name does not give away (MKL's or AOCL's) reads what is meant. */
+static void call(const struct gg_gemm *p, f77_gemm *gemm)
 {
-    float alpha_s = (float)p->alpha, beta_s = (float)p->beta;
-    const void *alpha = p->type == GG_S ? (const void *)&alpha_s : &p->alpha;
-    const void *beta = p->type == GG_S ? (const void *)&beta_s : &p->beta;
-    int64_t w[] = {p->m, p->n, p->k, p->lda, p->ldb, p->ldc};
-    int32_t n[6];
-    for (int i = 0; i < 6; i++)
-        n[i] = (int32_t)w[i];
-#define INTEGER(i) (wide ? (const void *)&w[i] : (const void *)&n[i])
-    gemm(p->a_kmajor ? "T" : "N", p->b_kmajor ? "N" : "T", INTEGER(0), INTEGER(1), INTEGER(2), alpha, p->a, INTEGER(3), p->b, INTEGER(4),
-         beta, p->c, INTEGER(5), 1, 1);
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
+    const float alpha = (float)p->alpha, beta = (float)p->beta;
+    const bool single = p->type == GG_S;
+    gemm(p->a_kmajor ? "T" : "N", p->b_kmajor ? "N" : "T", &p->m, &p->n, &p->k, single ? (const void *)&alpha : &p->alpha, p->a, &p->lda, p->b, &p->ldb,
+         single ? (const void *)&beta : &p->beta, p->c, &p->ldc, 1, 1);
 }
 
 /* In pieces that 32-bit integers can count. */
@@ -360,7 +357,7 @@ static void call_in_pieces(const struct gg_gemm *p, f77_gemm *gemm)
                 q.b = (const char *)p->b + (p->b_kmajor ? l + j * p->ldb : j + l * p->ldb) * size;
                 q.c = (char *)p->c + (i + j * p->ldc) * size;
                 q.beta = l == 0 ? p->beta : 1;
-                call(&q, gemm, false);
+                call(&q, gemm);
             }
 }
 
@@ -382,7 +379,7 @@ void gg_real_gemm(const struct gg_gemm *p, const void *caller)
     if (!gemm || (!wide && !narrow_ld))
         (p->type == GG_S ? plain_sgemm : plain_dgemm)(p);
     else if (wide)
-        call(p, gemm, true);
+        call(p, gemm);
     else
         call_in_pieces(p, gemm);
     gg_real_leave();

@@ -2,7 +2,7 @@
 # t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that
 # brought it: every register, the stack and every kind of result pass; no object is given the other's BLAS; a user's xerbla_ wins. Then a
 # program linked with LIB alone: a name that no BLAS has is one clear line and SIGABRT; a missing xerbla_ is the reference's line, and the
-# program goes on. And under a library whose own names lead to LIB, calls go on to a BLAS and not in a circle.
+# program goes on. A BLAS with 64-bit integers under plain names, which its own does not betray, finishes what LIB hands it. And under a library whose own names lead to LIB, calls go on to a BLAS and not in a circle.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -97,4 +97,33 @@ if [ -e "$OPENBLAS_DIR/libopenblas.so.0" ]; then
     { "$work/told" "$OPENBLAS_DIR/libopenblas.so.0" "$LIB"; status=$?; } 2> /dev/null
     [ $status = 0 ] || fail "a switchboard that leads to LIB ends with $status"
 fi
+
+# What LIB itself asks of a BLAS is right for either width of integers.
+cat > "$work/wide.c" << 'END'
+#include <stdint.h>
+#ifdef BLAS
+void dgemm_(const char *transa, const char *transb, const int64_t *m, const int64_t *n, const int64_t *k, const double *alpha, const double *a,
+            const int64_t *lda, const double *b, const int64_t *ldb, const double *beta, double *c, const int64_t *ldc)
+{
+    for (int64_t j = 0; j < *n; j++)
+        for (int64_t i = 0; i < *m; i++) {
+            double sum = 0;
+            for (int64_t l = 0; l < *k; l++)
+                sum += a[*transa == 'N' ? i + l * *lda : l + i * *lda] * b[*transb == 'N' ? l + j * *ldb : j + l * *ldb];
+            c[i + j * *ldc] = *alpha * sum + *beta * c[i + j * *ldc] + 1000; /* nobody else's */
+        }
+}
+#else
+#include <gpugemm.h>
+int main(void)
+{
+    const double a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 2, 3};
+    double c[] = {1, 1};
+    return gpugemm_dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_TRANS, 2, 1, 3, 2, a, 2, b, 1, 3, c, 2, 0) || c[0] != 1047 || c[1] != 1059;
+}
+#endif
+END
+"$cc" -shared -fPIC -DBLAS "$work/wide.c" -o "$work/libother.so" &&
+    "$cc" -I"$here/../include" "$work/wide.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/wide" || exit 1
+GPUGEMM_MODE=cpu GPUGEMM_BLAS=$work/libother.so "$work/wide" || fail "a BLAS with 64-bit integers under plain names: status $?"
 finish
