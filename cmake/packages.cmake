@@ -14,7 +14,8 @@ cmake_path(NORMAL_PATH libdir)
 install(CODE "
   set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/gpugemm\")
   file(MAKE_DIRECTORY \"\${folder}\")
-  file(CREATE_LINK ../libgpugemm.so.0 \"\${folder}/libblas.so.3\" SYMBOLIC)" COMPONENT library)
+  file(CREATE_LINK ../libgpugemm.so.0 \"\${folder}/libblas.so.3\" SYMBOLIC)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/gpugemm/libblas.so.3\")" COMPONENT library)
 
 set(scripts ${CMAKE_CURRENT_BINARY_DIR}/debian)
 file(CONFIGURE OUTPUT ${scripts}/postinst @ONLY CONTENT [[#!/bin/sh

@@ -2,6 +2,7 @@
 # t_install.sh LIB BUILD — what `cmake --install` puts down works from wherever it lies: the prefix is moved before it is used. t_link.c is
 # built against it with the compiler alone (and so are the examples in C), as C++, through pkg-config and by a CMake project through find_package; a Fortran
 # program, where gfortran is there. Each needs libgpugemm and no BLAS, and gets right answers from the BLAS the library finds. The command runs, too.
+# The CMake project also finds the build folder itself. In the end the target `uninstall` leaves no file.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "${2:?usage: t_install.sh LIB BUILD}")
@@ -10,6 +11,8 @@ command -v cmake "$cc" readelf > /dev/null || skip "no cmake, C compiler or binu
 nm -D "$LIB" | grep -q '__[at]san_' && skip "a build with sanitizers is not for installing"
 [ -n "${GPUGEMM_BLAS:-}" ] || [ -e "$OPENBLAS_DIR/libopenblas.so.0" ] || skip "no OpenBLAS to pass calls on to"
 
+[ ! -e "$build/install_manifest.txt" ] || cp -p "$build/install_manifest.txt" "$work/manifest" # of what the user installed
+trap '[ ! -e "$work/manifest" ] || mv "$work/manifest" "$build/install_manifest.txt"; rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/staged" > "$work/log" || fail "cmake --install: $(tail -3 "$work/log")"
 mv "$work/staged" "$work/prefix"
 prefix=$work/prefix
@@ -46,9 +49,11 @@ find_package(gpugemm 0.1 REQUIRED)
 add_executable(outside $here/t_link.c)
 target_link_libraries(outside PRIVATE gpugemm::gpugemm)
 END
-cmake -G Ninja -S "$work/project" -B "$work" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" > "$work/log" 2>&1 &&
-    cmake --build "$work" >> "$work/log" 2>&1 || { fail "find_package:"; tail "$work/log"; }
-try outside
+for found in "$prefix" "$build"; do
+    cmake -G Ninja -S "$work/project" -B "$work" -DCMAKE_PREFIX_PATH="$found" -Dgpugemm_DIR= -DCMAKE_C_COMPILER="$cc" > "$work/log" 2>&1 &&
+        cmake --build "$work" >> "$work/log" 2>&1 || { fail "find_package in $found:"; tail "$work/log"; }
+    grep -q "^gpugemm_DIR:PATH=$found" "$work/CMakeCache.txt" && try outside || fail "find_package: not the one in $found"
+done
 
 if command -v gfortran > /dev/null; then
     cat > "$work/fortran.f90" << 'END'
@@ -72,4 +77,8 @@ fi
 
 "$prefix/bin/gpugemm" info > "$work/out" 2>&1 || { fail "gpugemm info:"; cat "$work/out"; }
 "$prefix/bin/gpugemm" run "$work/plain" > "$work/out" 2>&1 || { fail "gpugemm run:"; cat "$work/out"; }
+
+mv "$prefix" "$work/staged"
+cmake --build "$build" --target uninstall > "$work/log" || fail "uninstall: $(tail -3 "$work/log")"
+[ -z "$(find "$work/staged" ! -type d)" ] || fail "uninstall leaves $(find "$work/staged" ! -type d)"
 finish
