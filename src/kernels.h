@@ -1,4 +1,4 @@
-/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure) and how a row is started (launch.c). */
+/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure; chosen.c) and how a row is started (launch.c). */
 #ifndef GG_KERNELS_H
 #define GG_KERNELS_H
 
@@ -121,6 +121,9 @@ static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= 
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
  * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses
  * (alignment matters, contents do not). */
+struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
+
+/* The same, but what has been asked before is remembered. `force` is known again by its address. */
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace. */

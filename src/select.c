@@ -408,7 +408,7 @@ static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch
     return chain.kernel && chain_serves(chain.seconds, p, arch, &of_chain) ? of_chain : any;
 }
 
-struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
     for (enum rows rows = ALL; force && rows <= CHAINS; rows++) {
         const struct gg_choice forced = fastest(p, arch, force, rows);

@@ -1,4 +1,5 @@
-/* t_select.c — select.c without a GPU: what is chosen for random problems on several GPUs can be launched, and waits for nobody who cannot run. */
+/* t_select.c — select.c without a GPU: what is chosen for random problems on several GPUs can be launched, and waits for nobody who cannot run;
+ * what is remembered is what would be chosen. */
 #include "test.h"
 
 #include "tensor.h"
@@ -10,6 +11,12 @@ static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, 
                                       {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.9e12},
                                       {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 4.0e12},
                                       {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .bandwidth = 1.8e12}};
+
+static bool same(const struct gg_choice *x, const struct gg_choice *y)
+{
+    return x->kernel == y->kernel && x->splits == y->splits && x->seconds == y->seconds && x->cluster == y->cluster && x->groups == y->groups &&
+           x->strip_m == y->strip_m && x->strip_n == y->strip_n;
+}
 
 static void check(const struct gg_choice *x, const struct gg_gemm *whole, const struct gg_arch *gpu)
 {
@@ -44,6 +51,34 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         CHECK(x->splits <= room, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
 }
 
+/* What is remembered of another problem, or of this one on another GPU, must never be the answer: p, and p with each of its members changed. */
+static void check_memory(const struct gg_gemm *p, const struct gg_arch *gpu)
+{
+    const struct gg_gemm changes[] = {{.m = 1},           {.n = 1},
+                                      {.k = 1},           {.lda = 1},
+                                      {.ldb = 1},         {.ldc = 1},
+                                      {.alpha = 1},       {.beta = 1},
+                                      {.a_kmajor = true}, {.b_kmajor = true},
+                                      {.a = (void *)8},   {.b = (void *)8},
+                                      {.c = (void *)8},   {.precision = GG_FP32},
+                                      {.type = GG_D},     {0}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const struct gg_gemm *by = &changes[i];
+        struct gg_gemm q = *p;
+        q.m += by->m, q.n += by->n, q.k += by->k, q.alpha += by->alpha, q.beta += by->beta;
+        q.lda += by->m + by->k + by->lda, q.ldb += by->n + by->k + by->ldb, q.ldc += by->m + by->ldc; /* still large enough */
+        q.a_kmajor ^= by->a_kmajor, q.b_kmajor ^= by->b_kmajor;
+        if (by->a_kmajor || by->b_kmajor)
+            q.lda = q.ldb = gg_max(q.k, gg_max(q.m, q.n));
+        q.a = (const char *)q.a + (uintptr_t)by->a, q.b = (const char *)q.b + (uintptr_t)by->b, q.c = (char *)q.c + (uintptr_t)by->c;
+        q.precision = (q.precision + by->precision) % 2, q.type = (q.type + by->type) % 2;
+        const struct gg_arch *const there = i == 0 ? &gpus[0] : gpu;
+        const struct gg_choice fresh = gg_choose(&q, there, NULL), first = gg_select(&q, there, NULL), again = gg_select(&q, there, NULL);
+        CHECK(same(&fresh, &first) && same(&fresh, &again), "change %zu: %s is remembered, %s would be chosen", i, first.kernel->name,
+              fresh.kernel->name);
+    }
+}
+
 int main(void)
 {
     uint64_t seed = 20261121;
@@ -61,6 +96,8 @@ int main(void)
         p.a = (void *)(uintptr_t)(4096 + 8 * (grain == 1 && rng_below(&seed, 4) == 0)), p.b = p.c = (void *)8192;
         const struct gg_choice free_choice = gg_select(&p, gpu, NULL);
         check(&free_choice, &p, gpu);
+        if (i % 10 == 0)
+            check_memory(&p, gpu);
         clusters += free_choice.cluster > 1, groups += free_choice.groups > 1, shared += free_choice.splits > 1,
             strips += free_choice.strip_m + free_choice.strip_n > 0;
         const struct gg_kernel *row = &gg_kernels[rng_below(&seed, gg_kernel_count)];

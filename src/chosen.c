@@ -1,0 +1,66 @@
+/* chosen.c — owns the memory of what select.c chose: to choose takes 1 to 5 µs, as long as to launch, and programs repeat themselves. */
+#include "kernels.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* All that a choice depends on, in a form that can be compared as bytes: of the addresses how they are aligned, and zeros between the members. */
+struct question {
+    struct gg_gemm p;
+    struct gg_arch arch;
+    const char *force; /* from the environment, where it stays, or a row's name */
+};
+
+static void ask(struct question *question, const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+{
+    const uintptr_t alignment = 127;
+    memset(question, 0, sizeof *question);
+    question->p.type = p->type;
+    question->p.a_kmajor = p->a_kmajor;
+    question->p.b_kmajor = p->b_kmajor;
+    question->p.m = p->m;
+    question->p.n = p->n;
+    question->p.k = p->k;
+    question->p.a = (void *)((uintptr_t)p->a & alignment);
+    question->p.b = (void *)((uintptr_t)p->b & alignment);
+    question->p.c = (void *)((uintptr_t)p->c & alignment);
+    question->p.lda = p->lda;
+    question->p.ldb = p->ldb;
+    question->p.ldc = p->ldc;
+    question->p.alpha = p->alpha;
+    question->p.beta = p->beta;
+    question->p.precision = p->precision;
+    memcpy(&question->arch, arch, sizeof *arch);
+    question->force = force;
+}
+
+enum { PLACES = 64 };
+
+/* Where an answer is kept. Threads that ask the same keep it in different places as a rule, not to wait for each other. */
+static size_t place_of(const struct gg_gemm *p)
+{
+    const uint64_t thread = (uint64_t)pthread_self() >> 12;
+    return (((uint64_t)p->m * 31 + (uint64_t)p->n * 7 + (uint64_t)p->k * 3 + (uint64_t)p->lda) * 2 + p->type + thread * 13) % PLACES;
+}
+
+struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+{
+    static struct {
+        atomic_flag taken;
+        struct question question;
+        struct gg_choice choice;
+    } places[PLACES];
+    struct question question;
+    const size_t at = place_of(p);
+    ask(&question, p, arch, force);
+    if (atomic_flag_test_and_set_explicit(&places[at].taken, memory_order_acquire)) /* or for ever, after a fork */
+        return gg_choose(p, arch, force);
+    if (!places[at].choice.kernel || memcmp(&places[at].question, &question, sizeof question) != 0) {
+        places[at].choice = gg_choose(p, arch, force);
+        memcpy(&places[at].question, &question, sizeof question);
+    }
+    const struct gg_choice choice = places[at].choice;
+    atomic_flag_clear_explicit(&places[at].taken, memory_order_release);
+    return choice;
+}
