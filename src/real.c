@@ -365,7 +365,8 @@ void gg_real_scale(const struct gg_gemm *p)
 {
     struct gg_gemm q = *p;
     q.k = 0;
-    (p->type == GG_S ? plain_sgemm : plain_dgemm)(&q);
+    if (q.m > 0) /* without rows there may be any number of columns */
+        (p->type == GG_S ? plain_sgemm : plain_dgemm)(&q);
 }
 
 void gg_real_gemm(const struct gg_gemm *p, const void *caller)

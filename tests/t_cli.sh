@@ -84,6 +84,8 @@ GPUGEMM_PRECISION=tf32 expect 0 'All is well' check
 expect 64 'none of auto, gpu and cpu' run --mode=fast true
 expect 64 'none of fp32, strict and tf32' run --precision=fp16 true
 expect 64 'for --report' run --compare true
+mkdir "$work/a b" && cp -L "$gpugemm" "$work/a b/gpugemm" && cp -L "$LIB" "$work/a b/libgpugemm.so.0"
+gpugemm="$work/a b/gpugemm" expect 69 'a b/libgpugemm.so.0: .*cannot be preloaded' run true
 
 # A program with two processes that multiply: the page has its calls, and nothing that must be fetched.
 cat > "$work/two.c" << 'END'

@@ -223,13 +223,14 @@ static void check_names(void)
 /* In a program of its own: env(1) prints its environment, so that what is preloaded into it is seen to be there. */
 static void check_preload(void)
 {
-    char command[8192], out[64] = "";
-    snprintf(command, sizeof command, "LD_PRELOAD='%s' sh -c 'grep -c libgpugemm /proc/self/maps' 2>&1", cmd_library());
-    FILE *p = popen(command, "r");
+    char out[128] = "";
+    setenv("LIBRARY", cmd_library(), 1);
+    FILE *p = popen("LD_PRELOAD=$LIBRARY sh -c 'grep -c libgpugemm /proc/self/maps' 2>&1", "r");
     if (p && !fgets(out, sizeof out, p))
         *out = 0;
     if (p)
         pclose(p);
+    unsetenv("LIBRARY");
     out[strcspn(out, "\n")] = 0;
     if (atoi(out) > 0)
         line(GOOD, "preload", "a program starts with the library in it");

@@ -60,6 +60,11 @@ static int start(char **program)
 {
     const char *others = getenv("LD_PRELOAD");
     char *preload;
+    if (strpbrk(cmd_library(), " :$")) { /* the loader would take it for two, or replace what follows the $ */
+        fprintf(stderr, "gpugemm: %s: a library whose path has a space, a colon or a dollar sign in it cannot be preloaded; install it elsewhere\n",
+                cmd_library());
+        return CMD_UNAVAILABLE;
+    }
     if (asprintf(&preload, "%s%s%s", cmd_library(), others && *others ? ":" : "", others ? others : "") < 0 || setenv("LD_PRELOAD", preload, 1)) {
         fprintf(stderr, "gpugemm: no memory\n");
         return CMD_UNAVAILABLE;
