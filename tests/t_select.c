@@ -72,6 +72,7 @@ static void check_memory(const struct gg_gemm *p, const struct gg_arch *gpu)
             q.lda = q.ldb = gg_max(q.k, gg_max(q.m, q.n));
         q.a = (const char *)q.a + (uintptr_t)by->a, q.b = (const char *)q.b + (uintptr_t)by->b, q.c = (char *)q.c + (uintptr_t)by->c;
         q.precision = (q.precision + by->precision) % 2, q.type = (q.type + by->type) % 2;
+        (void)gg_select(p, gpu, NULL);
         const struct gg_arch *const there = i == 0 ? &gpus[0] : gpu;
         const struct gg_choice fresh = gg_choose(&q, there, NULL), first = gg_select(&q, there, NULL), again = gg_select(&q, there, NULL);
         CHECK(same(&fresh, &first) && same(&fresh, &again), "change %zu: %s is remembered, %s would be chosen", i, first.kernel->name,
