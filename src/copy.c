@@ -1,8 +1,8 @@
-/* copy.c — owns the copy threads and their queue. A thread knows nothing of GPUs: it takes a copy, makes it, counts it down. Waking one takes 20 µs and
- * more (200 when its processor sleeps deeply), as much as a copy: so one that runs out of work polls for a moment, longer during a call than after
- * it, before it sleeps. It polls politely: a thread with work may be queued on the same processor, which others may have filled with polling threads
- * of their own (OpenBLAS's do so for 0.1 s after a call), so it gives the processor away between two looks. Who waits for a copy must not do that: the
- * polling thread that then gets the processor keeps it (Linux 6.18; 0.5 ms each time). Called by staged.c and short.c. */
+/* copy.c — owns the copy threads and their queue. A thread knows nothing of GPUs: it takes a copy, makes it, counts it down. Waking one takes 20 µs
+ * and more (200 when its processor sleeps deeply), as much as a copy: so one that runs out of work polls for a moment, longer during a call than
+ * after it, before it sleeps. It polls politely: a thread with work may be queued on the same processor, which others may have filled with polling
+ * threads of their own (OpenBLAS's do so for 0.1 s after a call), so it gives the processor away between two looks. Who waits for a copy must not do
+ * that: the polling thread that then gets the processor keeps it (Linux 6.18; 0.5 ms each time). Called by staged.c and short.c. */
 #include "copy.h"
 
 #include <pthread.h>
@@ -31,9 +31,9 @@ static struct {
     _Atomic int calls;   /* in progress */
     _Atomic int polling; /* threads that look for work without sleeping */
     _Atomic int sleeping;
-    _Atomic int waking;  /* sleeping threads that have been signalled */
+    _Atomic int waking; /* sleeping threads that have been signalled */
     _Atomic int threads;
-} g = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .tail = &g.head};
+} g = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER, .tail = &g.head};
 
 /* ---- copying ------------------------------------------------------------------------------------------------------------------------------ */
 
@@ -121,6 +121,17 @@ static struct gg_copy *take(void)
     return copy;
 }
 
+/* The same, unless somebody else has the lock: threads look for work by the dozen, and if they slept for it, who leaves it would have to wake them (5
+ * µs). */
+static struct gg_copy *try_to_take(void)
+{
+    if (atomic_load_explicit(&g.queued, memory_order_relaxed) == 0 || pthread_mutex_trylock(&g.lock) != 0)
+        return NULL;
+    struct gg_copy *copy = take();
+    pthread_mutex_unlock(&g.lock);
+    return copy;
+}
+
 static void finish(struct gg_copy *copy)
 {
     gg_copy_run(copy);
@@ -165,11 +176,7 @@ void gg_copy_post(struct gg_copy *copies, int count, bool first)
 
 bool gg_copy_help(void)
 {
-    if (atomic_load_explicit(&g.queued, memory_order_relaxed) == 0)
-        return false;
-    pthread_mutex_lock(&g.lock);
-    struct gg_copy *copy = take();
-    pthread_mutex_unlock(&g.lock);
+    struct gg_copy *copy = try_to_take();
     if (copy)
         finish(copy);
     return copy != NULL;
@@ -195,32 +202,28 @@ void gg_copy_begin(int threads)
     wake(threads);
 }
 
-void gg_copy_end(void)
-{
-    atomic_fetch_sub_explicit(&g.calls, 1, memory_order_relaxed);
-}
+void gg_copy_end(void) { atomic_fetch_sub_explicit(&g.calls, 1, memory_order_relaxed); }
 
-int gg_copy_calls(void)
-{
-    return atomic_load_explicit(&g.calls, memory_order_relaxed);
-}
+int gg_copy_calls(void) { return atomic_load_explicit(&g.calls, memory_order_relaxed); }
 
 /* ---- the threads --------------------------------------------------------------------------------------------------------------------------- */
 
-static void poll_for_work(void)
+static struct gg_copy *poll_for_work(void)
 {
     double now = gg_now(), in_call = now + poll_in_call, end = now + poll_after_call;
+    struct gg_copy *copy = NULL;
     atomic_fetch_add_explicit(&g.polling, 1, memory_order_relaxed);
-    while (now < end && atomic_load_explicit(&g.queued, memory_order_relaxed) == 0) {
-        for (int i = 0; i < 20 && atomic_load_explicit(&g.queued, memory_order_relaxed) == 0; i++)
+    while (now < end && !copy) {
+        for (int i = 0; i < 20 && !(copy = try_to_take()); i++)
             gg_relax();
-        if (atomic_load_explicit(&g.queued, memory_order_relaxed) == 0)
+        if (!copy)
             sched_yield();
         now = gg_now();
         if (atomic_load_explicit(&g.calls, memory_order_relaxed) > 0)
             end = now + poll_after_call < in_call ? now + poll_after_call : in_call;
     }
     atomic_fetch_sub_explicit(&g.polling, 1, memory_order_relaxed);
+    return copy;
 }
 
 /* Asks for short turns on the processor. A thread that does is also given its turn sooner: between others that compute, 100 µs instead of
@@ -245,23 +248,17 @@ static void *copy_thread(void *unused)
     (void)unused;
     ask_for_short_turns();
     for (;;) {
-        pthread_mutex_lock(&g.lock);
-        struct gg_copy *copy = take();
+        struct gg_copy *copy = poll_for_work();
         if (!copy) {
-            pthread_mutex_unlock(&g.lock);
-            poll_for_work();
             pthread_mutex_lock(&g.lock);
-            copy = take();
-        }
-        if (!copy) {
             atomic_fetch_add_explicit(&g.sleeping, 1, memory_order_relaxed);
             while (!(copy = take()) && atomic_load_explicit(&g.waking, memory_order_relaxed) == 0)
                 pthread_cond_wait(&g.work, &g.lock);
             atomic_fetch_sub_explicit(&g.sleeping, 1, memory_order_relaxed);
             if (atomic_load_explicit(&g.waking, memory_order_relaxed) > 0)
                 atomic_fetch_sub_explicit(&g.waking, 1, memory_order_relaxed);
+            pthread_mutex_unlock(&g.lock);
         }
-        pthread_mutex_unlock(&g.lock);
         if (copy)
             finish(copy);
     }

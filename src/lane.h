@@ -31,6 +31,7 @@ struct gg_lane {
     int64_t arena_bytes;
     char *pinned;                   /* for short calls */
     int64_t pinned_bytes;
+    double short_end;               /* when the last one ended */
     struct gg_planned planned[GG_PLANS];
     int next_planned;               /* to be replaced */
 };

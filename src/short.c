@@ -1,6 +1,6 @@
-/* short.c — owns staged calls so short (up to sgemm n = 1024) that a plan would cost more than it saves: the whole problem goes through the lane's own
- * page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed; one kernel runs; C is
- * written by the kernel into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by staged.c. */
+/* short.c — owns staged calls so short (up to sgemm n = 1024) that a plan would cost more than it saves: the whole problem goes through the lane's
+ * own page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed; one kernel runs;
+ * C is written by the kernel into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by staged.c. */
 #include "short.h"
 
 #include <stdlib.h>
@@ -13,18 +13,22 @@
 #include "real.h"
 #include "trace.h"
 
-/* Up to here (sgemm n = 280) the calling thread is done before another has woken up. */
-static const int64_t alone_bytes = 1 << 20;
+/* Up to here (sgemm n = 280) the calling thread is done before another has woken up, and up to there (n = 160) before one that is awake has found out
+ * that there is work. A call that comes so soon after the last finds them awake, or wakes them for the next one. */
+static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 300 << 10;
+static const double soon = 40e-6;
 
 /* With so many calls in progress each packs and unpacks for itself, and the link is what they wait for: it gets one copy a direction and call, of
  * bytes that are in memory and not in the processor's caches, all calls' copies up one behind the other (H200, 2026-11, sgemm n = 512, 16 threads: 3
  * times the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0). */
 enum { CROWD = 4 };
 
-/* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11). */
-static const int64_t direct_bytes = 2 << 20;
+/* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11; at n = 768 20 µs, at 1024
+ * none). */
+static const int64_t direct_bytes = 3 << 20;
 
-enum { LEGS = 4 }; /* of an operand, at most, but for a small one in front */
+/* Legs of an operand, at most, but for a small one in front; and of C, which is unpacked leg by leg. */
+enum { LEGS = 4, C_LEGS = 8 };
 
 /* An operand in the lane's page-locked buffer and, at the same offset, in its arena: lines of a multiple of 128 bytes. */
 struct packed {
@@ -38,7 +42,14 @@ struct leg {
     const struct packed *operand;
     int64_t line, lines;
     _Atomic int left; /* copies to be made */
-    struct gg_copy copies[GG_PIECES];
+};
+
+/* The legs of a call, and the copies that make them: those before `posted` are the copy threads'. */
+enum { MOST_LEGS = 1 + 2 * LEGS + C_LEGS };
+struct legs {
+    struct leg legs[MOST_LEGS];
+    struct gg_copy copies[MOST_LEGS * GG_PIECES];
+    int cut, posted;
 };
 
 /* Lays the three out one behind the other. The bytes they need, or INT64_MAX. */
@@ -61,25 +72,25 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
             return INT64_MAX;
         o->bytes = o->pitch * o->lines;
         /* Every copy costs the link 2 µs, and the last one cannot leave before it is packed */
-        int64_t leg = gg_max(o->bytes / LEGS, gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
+        int64_t leg = gg_max(o->bytes / (x == GG_C ? C_LEGS : LEGS), gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
         o->leg = gg_max(1, (leg + o->pitch - 1) / o->pitch);
     }
     return (int64_t)need;
 }
 
-/* `small`: a quarter of the usual, to have the link at work soon. */
-static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line, bool small)
+/* From `line` on, so many lines at most. */
+static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line, int64_t most)
 {
     leg->operand = o;
     leg->line = line;
-    leg->lines = gg_min(small ? gg_max(1, o->leg / 4) : o->leg, o->lines - line);
+    leg->lines = gg_min(most, o->lines - line);
     return leg;
 }
 
 /* Who packs or unpacks a leg: the copy threads; this thread, at once and to the end; the same, past the caches. */
 enum by { THREADS, SELF, SELF_PAST_CACHE };
 
-static void start(struct leg *leg, const struct gg_lane *lane, bool pack, enum by by)
+static void start(struct legs *legs, struct leg *leg, const struct gg_lane *lane, bool pack, enum by by)
 {
     const struct packed *o = leg->operand;
     char *mine = lane->pinned + o->offset + leg->line * o->pitch, *theirs = o->host + leg->line * o->host_pitch;
@@ -95,8 +106,17 @@ static void start(struct leg *leg, const struct gg_lane *lane, bool pack, enum b
         gg_copy_run(&whole);
         atomic_store_explicit(&leg->left, 0, memory_order_relaxed);
     } else {
-        gg_copy_post(leg->copies, gg_copy_cut(&whole, leg->copies, GG_PIECES, 64 << 10), false);
+        const int64_t least = o->width * leg->lines <= 256 << 10 ? 32 << 10 : 64 << 10;
+        legs->cut += gg_copy_cut(&whole, &legs->copies[legs->cut], GG_PIECES, least);
     }
+}
+
+/* All that has been started to the copy threads. Each time takes as long as some copies. */
+static void post(struct legs *legs)
+{
+    if (legs->cut > legs->posted)
+        gg_copy_post(&legs->copies[legs->posted], legs->cut - legs->posted, false);
+    legs->posted = legs->cut;
 }
 
 /* Until a leg is packed or unpacked; the caller lends a hand. */
@@ -117,21 +137,30 @@ bool gg_is_short(const struct gg_gemm *p)
     return pack_plan(p, packed) <= GG_SHORT_BYTES;
 }
 
-/* Packs A and B (and C, when beta asks for it) and sends them up. */
-static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3], int inputs, bool alone, gg_stream stream,
+/* Packs A and B (and C, when beta asks for it) and sends them up. Copy threads pack all at once, a thread that is alone leg by leg. */
+static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3], int inputs, bool alone, gg_stream stream,
                  struct gg_outcome *outcome)
 {
+    /* A small leg in front, to have the link at work soon; but what threads pack in no time goes in one. */
+    const int64_t at_once = 512 << 10;
     int count = 0;
     bool good = true;
-    for (int x = GG_A; x < inputs; x++)
-        for (int64_t line = 0; line < packed[x].lines; line += legs[count++].lines)
-            if (add_leg(&legs[count], &packed[x], line, x == GG_A && line == 0) && !alone)
-                start(&legs[count], lane, true, THREADS);
+    for (int x = GG_A; x < inputs; x++) {
+        const struct packed *o = &packed[x];
+        const bool whole = !alone && o->bytes <= at_once;
+        for (int64_t line = 0; line < o->lines; line += legs->legs[count++].lines) {
+            const int64_t most = whole ? o->lines : x == GG_A && line == 0 ? gg_max(1, o->leg / 4) : o->leg;
+            struct leg *leg = add_leg(&legs->legs[count], o, line, most);
+            if (!alone)
+                start(legs, leg, lane, true, THREADS);
+        }
+    }
+    post(legs);
     for (int i = 0; i < count; i++) {
-        struct leg *leg = &legs[i];
+        struct leg *leg = &legs->legs[i];
         int64_t offset = leg->operand->offset + leg->line * leg->operand->pitch, bytes = leg->lines * leg->operand->pitch;
         if (alone)
-            start(leg, lane, true, SELF);
+            start(legs, leg, lane, true, SELF);
         await(leg);
         good = good && gg_gpu_copy(lane->arena + offset, lane->pinned + offset, (size_t)bytes, stream);
         outcome->bytes_up += bytes;
@@ -140,13 +169,14 @@ static bool send(struct gg_lane *lane, struct leg *legs, struct packed packed[3]
 }
 
 /* Waits for C, part by part, and unpacks it. How many lines of it have arrived and are in the caller's C. */
-static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct packed *c, bool direct, bool alone, gg_stream stream)
+static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct packed *c, bool direct, bool alone, gg_stream stream)
 {
     int count = 0, arrived = 0;
     int64_t lines = 0;
     bool good = true;
+    legs->cut = legs->posted = 0; /* all legs up have been packed */
     for (int64_t line = 0; good && line < c->lines; line += c->leg) {
-        struct leg *leg = add_leg(&legs[count], c, line, false);
+        struct leg *leg = add_leg(&legs->legs[count], c, line, c->leg);
         int64_t offset = c->offset + leg->line * c->pitch;
         if (!direct)
             good = gg_gpu_copy(lane->pinned + offset, lane->arena + offset, (size_t)(leg->lines * c->pitch), stream);
@@ -160,25 +190,27 @@ static int64_t receive(struct gg_lane *lane, struct leg *legs, const struct pack
             gg_relax();
         if (done < 0)
             break;
-        start(&legs[arrived], lane, false, alone ? SELF : THREADS);
-        lines += legs[arrived].lines;
+        start(legs, &legs->legs[arrived], lane, false, alone ? SELF : THREADS);
+        lines += legs->legs[arrived].lines;
+        if (!direct || arrived + 1 == count)
+            post(legs);
     }
+    post(legs);
     for (int i = 0; i < arrived; i++)
-        await(&legs[i]);
+        await(&legs->legs[i]);
     return lines;
 }
 
 /* ---- in a crowd ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* Packs all, sends it up in one piece on a stream that all callers share, and has C computed and sent down in one piece. */
-static bool post(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_choice *choice, const struct packed packed[3], int inputs,
-                 struct leg *leg, gg_stream shared, int64_t *up)
+static bool go(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_choice *choice, const struct packed packed[3], int inputs,
+               struct legs *legs, gg_stream shared, int64_t *up)
 {
     const struct packed *c = &packed[GG_C];
     gg_stream stream = lane->run[0];
     for (int x = GG_A; x < inputs; x++) {
-        *leg = (struct leg){.operand = &packed[x], .lines = packed[x].lines};
-        start(leg, lane, true, SELF_PAST_CACHE);
+        start(legs, add_leg(&legs->legs[0], &packed[x], 0, packed[x].lines), lane, true, SELF_PAST_CACHE);
         *up = packed[x].offset + packed[x].bytes;
     }
     return choice->kernel && gg_gpu_copy(lane->arena, lane->pinned, (size_t)*up, shared) && gg_gpu_event_record(lane->events[1], shared) &&
@@ -204,14 +236,16 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     int64_t need = pack_plan(p, packed), size = (int64_t)gg_size(p->type);
     const struct packed *c = &packed[GG_C];
     const int inputs = p->beta == 0 ? 2 : 3;
-    const bool alone = need <= alone_bytes || crowd, direct = !crowd && p->beta == 0 && c->bytes <= direct_bytes;
-    struct leg *legs = malloc((3 * LEGS + 2) * sizeof *legs);
+    const bool awake = gg_now() - lane->short_end < soon;
+    const bool alone = need <= (awake ? always_alone_bytes : alone_bytes) || crowd, direct = !crowd && p->beta == 0 && c->bytes <= direct_bytes;
+    struct legs *legs = malloc(sizeof *legs);
     gg_stream stream = lane->run[0], up = crowd ? gg_lane_up(lane->dev) : stream;
     outcome->reason = GG_NO_MEMORY;
-    if (!legs || !gg_lane_grow_pinned(lane, need) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, LEGS + 1)) {
+    if (!legs || !gg_lane_grow_pinned(lane, need) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, C_LEGS)) {
         free(legs);
         return false;
     }
+    legs->cut = legs->posted = 0;
     outcome->reason = GG_GPU_ERROR;
     struct gg_gemm q = *p;
     q.a = lane->arena + packed[GG_A].offset;
@@ -225,15 +259,15 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     gg_copy_begin(alone ? 0 : gg_copy_start());
     int64_t arrived = 0;
     if (crowd) {
-        if (post(lane, &q, &choice, packed, inputs, &legs[0], up, &outcome->bytes_up) && arrives(lane->events[0])) {
-            legs[0] = (struct leg){.operand = c, .lines = c->lines};
-            start(&legs[0], lane, false, SELF);
+        if (go(lane, &q, &choice, packed, inputs, legs, up, &outcome->bytes_up) && arrives(lane->events[0])) {
+            start(legs, add_leg(&legs->legs[0], c, 0, c->lines), lane, false, SELF);
             arrived = c->lines;
         }
     } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream)) {
         arrived = receive(lane, legs, c, direct, alone, stream);
     }
     gg_copy_end();
+    lane->short_end = gg_now();
     free(legs);
     outcome->bytes_down = arrived * c->pitch;
     if (arrived == c->lines) {
