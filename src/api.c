@@ -1,5 +1,5 @@
 /* api.c — owns the gpugemm_* functions that are calls: gemm with a stream and a status, warm-up, version. They share every stage with the BLAS
- * names; only bad news differs: a status instead of an abort. The statistics' functions are in trace.c, the pointer mode in serve.c. */
+ * names; only bad news differs: a status instead of an abort. The statistics' functions are in stats.c, the pointer mode in serve.c. */
 #include "gpugemm.h"
 
 #include <stdio.h>

@@ -122,7 +122,7 @@ static void end(struct call *call)
     gg_record(&call->record);
 }
 
-/* The hidden lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. */
+/* The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. */
 #define GG_F77(NAME, TYPE, INT)                                                                                        \
     GG_EXPORT void NAME(const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha,     \
               const void *a, const INT *lda, const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc) \
@@ -133,7 +133,7 @@ static void end(struct call *call)
         call.info = gg_check_f77(TYPE, *transa, *transb, &x, &call.p);                                                 \
         if (served(&call, sizeof(INT) == 4))                                                                    \
             return;                                                                                                    \
-        ((f77_gemm *)call.routine)(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1, 1);                \
+        ((gg_f77_gemm *)call.routine)(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1, 1);                \
         end(&call);                                                                                                    \
     }
 
@@ -151,8 +151,6 @@ static void end(struct call *call)
         end(&call);                                                                                                    \
     }
 
-typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *,
-                      const void *, const void *, const void *, void *, const void *, size_t, size_t);
 typedef void cblas_float_gemm(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float,
                               void *, int64_t);
 typedef void cblas_double_gemm(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double,

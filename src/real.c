@@ -284,9 +284,6 @@ const char *gg_real_core(void)
 
 /* ---- any gemm of it -------------------------------------------------------------------------------------------------------------------- */
 
-typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *,
-                      const void *, const void *, const void *, void *, const void *, size_t, size_t);
-
 /* Finds a Fortran gemm: the near ones first, so that no second BLAS is loaded beside the program's. */
 static void seek(enum gg_type type, const void *caller)
 {
@@ -333,7 +330,7 @@ GG_PLAIN_GEMM(plain_dgemm, double)
 
 /* Integers are passed 64 bits wide: a BLAS with 32-bit ones reads the low half, which comes first in memory, and one with 64-bit integers under plain names
  * that its file name does not give away (MKL's or AOCL's) reads what is meant. */
-static void call(const struct gg_gemm *p, f77_gemm *gemm)
+static void call(const struct gg_gemm *p, gg_f77_gemm *gemm)
 {
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
     const float alpha = (float)p->alpha, beta = (float)p->beta;
@@ -343,7 +340,7 @@ static void call(const struct gg_gemm *p, f77_gemm *gemm)
 }
 
 /* In pieces that 32-bit integers can count. */
-static void call_in_pieces(const struct gg_gemm *p, f77_gemm *gemm)
+static void call_in_pieces(const struct gg_gemm *p, gg_f77_gemm *gemm)
 {
     const int64_t most = 1 << 30, size = (int64_t)gg_size(p->type);
     struct gg_gemm q = *p;
@@ -373,7 +370,7 @@ void gg_real_gemm(const struct gg_gemm *p, const void *caller)
 {
     if (!atomic_load(&g.gemm_sought[p->type]))
         seek(p->type, caller);
-    f77_gemm *gemm = (f77_gemm *)atomic_load(&g.gemm[p->type]);
+    gg_f77_gemm *gemm = (gg_f77_gemm *)atomic_load(&g.gemm[p->type]);
     bool wide = atomic_load(&g.gemm_wide[p->type]);
     bool narrow_ld = p->lda <= INT32_MAX && p->ldb <= INT32_MAX && p->ldc <= INT32_MAX;
     gg_real_enter();

@@ -4,6 +4,10 @@
 
 #include "gemm.h"
 
+/* Fortran's gemm, with integers of either width and floats or doubles behind the pointers, and the lengths of transa and transb that its compilers add. */
+typedef void gg_f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
+                         const void *, const void *, void *, const void *, size_t, size_t);
+
 /* The real BLAS's address for exactly this name, or NULL. Never an address of this library or of another copy of it. `caller`: the return
  * address of the call being served, to look in that object's own scope. Thread-safe; the first call may load OpenBLAS. */
 void *gg_real_find(const char *name, const void *caller);

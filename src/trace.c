@@ -1,6 +1,6 @@
-/* trace.c — owns what the library says: warnings, the trace, statistics, the thread's last decision, the abort. It writes to stderr or the
- * files it was told to, never to stdout, with write(2) and no buffers of its own, so that nothing is lost however the program ends: a
- * trace line is out when its call returns, and a statistics file is a shared mapping that is a complete JSON object after every call. */
+/* trace.c — owns what the library says: warnings, the abort, the trace. It writes to stderr or the file it was told to, never to stdout, with
+ * write(2) and no buffers of its own, so that nothing is lost however the program ends: a line is out when its call returns. Called by every stage.
+ */
 #include "trace.h"
 
 #include <errno.h>
@@ -12,66 +12,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "config.h"
-#include "gpugemm.h"
 #include "kernels.h"
 
-enum { MAX_WARNINGS = 16, MAX_ROWS = 64, ROW_WIDTH = 384 };
-
-/* One line of the statistics: all calls of one routine that took the same path for the same reason. */
-struct row {
-    enum gg_type type;
-    enum gg_path path;
-    enum gg_reason reason;
-    const struct gg_kernel *kernel;
-    uint64_t calls;
-    double seconds, flops;
-    int64_t bytes_up, bytes_down;
-};
+enum { MAX_WARNINGS = 16 };
 
 static struct {
     _Atomic int warnings;
-    /* always counted, beside the calls */
-    _Atomic uint64_t recovered, bytes_up, bytes_down;
-    _Atomic uint64_t forgotten[2][GG_PATHS]; /* calls before gpugemm_stats_reset */
-    _Atomic int threads;                     /* that have called */
-    uint64_t total[GG_PATHS];                /* of the rows */
-    /* only when statistics or a trace are wanted */
-    pthread_once_t once;
-    int trace_fd, trace_level;
-    dev_t trace_device;
-    ino_t trace_inode;
-    pthread_mutex_t lock; /* rows and the file */
-    bool table;           /* print it at exit */
-    struct row rows[MAX_ROWS];
-    int row_count;
-    char *file; /* the mapping, NULL without */
-    bool forked;
-} g = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .trace_fd = -1};
-
-_Atomic int gg_watch;
-
-/* Each thread counts its calls for itself, in a line of its own: an addition that others may do at the same time costs a tiny call 5 ns, and many
- * times that when they do. Threads that come when all lines are taken share the last; lines are not given back. */
-enum { OWN_LINES = 63 };
-static struct {
-    _Alignas(64) _Atomic uint64_t calls[2][GG_PATHS];
-} lines[OWN_LINES + 1];
-
-/* What gpugemm_last_decision shows. Every call writes it, the tiny ones too: so it is no larger than it must be. */
-static _Thread_local struct {
-    const char *symbol; /* NULL before the first call */
-    const struct gg_kernel *kernel;
-    int64_t m, n, k;
-    double predicted_cpu, predicted_gpu;
-    unsigned char type, path, reason;
-    unsigned char line; /* of lines[], and 1; 0: none yet */
-} last;
+    int fd, level; /* of the trace; fd < 0: there is none */
+    dev_t device;
+    ino_t inode;
+} g = {.fd = -1};
 
 const char *gg_path_text(enum gg_path path)
 {
@@ -164,8 +119,7 @@ void gg_abort(const char *format, ...)
     abort();
 }
 
-static void say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(int fd, const char *format, ...)
+void gg_say(int fd, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -173,182 +127,37 @@ static void say(int fd, const char *format, ...)
     va_end(args);
 }
 
+/* ---- the trace --------------------------------------------------------------------------------------------------------------------------- */
+
 /* Is the descriptor still the file that was opened? A program that closes what it does not know may have given its number to a file of its own. */
 static bool is_ours(int fd)
 {
     struct stat now;
-    return fd == STDERR_FILENO || (fstat(fd, &now) == 0 && now.st_dev == g.trace_device && now.st_ino == g.trace_inode);
+    return fd == STDERR_FILENO || (fstat(fd, &now) == 0 && now.st_dev == g.device && now.st_ino == g.inode);
 }
 
-static void trace(const struct gg_record *r)
+void gg_trace(const struct gg_record *r)
 {
     char predicted[80] = "";
-    if (!is_ours(g.trace_fd))
+    if (g.fd < 0 || !is_ours(g.fd))
         return;
-    if (g.trace_level > 1)
+    if (g.level > 1)
         snprintf(predicted, sizeof predicted, " predicted_cpu_us=%.1f predicted_gpu_us=%.1f", 1e6 * r->predicted_cpu, 1e6 * r->predicted_gpu);
     if (!r->p) {
-        say(g.trace_fd, "%s path=cpu reason=\"%s\" us=%.1f", r->symbol, gg_reason_text(r->reason), 1e6 * r->seconds);
+        gg_say(g.fd, "%s path=cpu reason=\"%s\" us=%.1f", r->symbol, gg_reason_text(r->reason), 1e6 * r->seconds);
         return;
     }
     const struct gg_gemm *p = r->p;
     static const char *const layouts[] = {"NN", "NT", "TN", "TT"};
-    say(g.trace_fd, "%s %s m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldc=%lld path=%s kernel=%s reason=\"%s\" us=%.1f%s%s", r->symbol,
-        layouts[gg_layout(p)], (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->lda, (long long)p->ldb,
-        (long long)p->ldc, gg_path_text(r->path), r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), 1e6 * r->seconds,
-        predicted, r->recovered ? " recovered" : "");
+    gg_say(g.fd, "%s %s m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldc=%lld path=%s kernel=%s reason=\"%s\" us=%.1f%s%s", r->symbol,
+           layouts[gg_layout(p)], (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->lda, (long long)p->ldb, (long long)p->ldc,
+           gg_path_text(r->path), r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), 1e6 * r->seconds, predicted,
+           r->recovered ? " recovered" : "");
 }
 
-/* ---- statistics ---------------------------------------------------------------------------------------------------------------------- */
-
-static size_t file_size(void)
-{
-    return (size_t)(MAX_ROWS + 2) * ROW_WIDTH;
-}
-
-/* Writes one line of the file: exactly ROW_WIDTH characters, spaces at its end. */
-static void put_line(int line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put_line(int line, const char *format, ...)
-{
-    char text[ROW_WIDTH + 1];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    n = n < 0 ? 0 : n < ROW_WIDTH ? n : ROW_WIDTH - 1;
-    memset(text + n, ' ', (size_t)(ROW_WIDTH - 1 - n));
-    text[ROW_WIDTH - 1] = '\n';
-    memcpy(g.file + (size_t)line * ROW_WIDTH, text, ROW_WIDTH);
-}
-
-/* Brings the file up to date with one row; -1: with the totals alone. */
-static void put_row(int i)
-{
-    uint64_t cpu = g.total[GG_PATH_CPU], gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED];
-    put_line(0, "{\"library\": \"libgpugemm\", \"version\": \"%s\", \"pid\": %ld, \"calls\": %llu, \"gpu\": %llu, \"cpu\": %llu, \"routines\": [",
-             gpugemm_version(), (long)getpid(), (unsigned long long)(cpu + gpu), (unsigned long long)gpu, (unsigned long long)cpu);
-    if (i < 0)
-        return;
-    const struct row *r = &g.rows[i];
-    put_line(1 + i,
-             "%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, \"seconds\": %.6f, "
-             "\"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld}",
-             i ? ", " : "", r->type == GG_S ? 's' : 'd', gg_path_text(r->path), r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
-             (unsigned long long)r->calls, r->seconds, r->flops, (long long)r->bytes_up, (long long)r->bytes_down);
-}
-
-/* The name with %p replaced by the process id, and the id appended in a forked child, whose parent owns the plain name. */
-static void expand_name(char *name, size_t size, const char *pattern, bool child)
-{
-    size_t n = 0;
-    bool numbered = false;
-    for (; *pattern && n + 24 < size; pattern++)
-        if (pattern[0] == '%' && pattern[1] == 'p') {
-            n += (size_t)snprintf(name + n, size - n, "%ld", (long)getpid());
-            numbered = true;
-            pattern++;
-        } else {
-            name[n++] = *pattern;
-        }
-    name[n] = 0;
-    if (child && !numbered)
-        snprintf(name + n, size - n, ".%ld", (long)getpid());
-}
-
-/* A new file, in the place of an older one of the caller's own: never what a symbolic link points to, and never shortening a file that another process
- * may have mapped. Another process of the same program may put its own there in the meantime (R's workers start together): then that one is older, and
- * goes. -1 and errno. */
-static int create_file(const char *name)
-{
-    int fd = -1;
-    for (int tries = 0; fd < 0 && tries < 100; tries++) {
-        struct stat old;
-        if (lstat(name, &old) == 0) {
-            if (!S_ISREG(old.st_mode) || old.st_uid != geteuid())
-                return errno = EEXIST, -1;
-            if (unlink(name) && errno != ENOENT)
-                return -1;
-        }
-        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0 && errno != EEXIST)
-            return -1;
-    }
-    return fd;
-}
-
-static void open_file(const char *pattern, bool child)
-{
-    char name[4096];
-    expand_name(name, sizeof name, pattern, child);
-    int fd = create_file(name), e = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)file_size()); /* all of it: a full disk is met here, not in a page */
-    void *map = MAP_FAILED;
-    if (!e && (map = mmap(NULL, file_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
-        e = errno;
-    if (e)
-        gg_warn("statistics cannot be written to %s: %s", name, strerror(e));
-    if (e && fd >= 0)
-        unlink(name);
-    if (fd >= 0)
-        close(fd);
-    g.file = map == MAP_FAILED ? NULL : map;
-    if (!g.file)
-        return;
-    for (int i = 1; i <= MAX_ROWS; i++)
-        put_line(i, "%s", "");
-    put_line(MAX_ROWS + 1, "]}");
-    put_row(-1);
-}
-
-/* At exit: which a signal handler may have called in the middle of count(). */
-static void print_table(void)
-{
-    for (int i = 0; pthread_mutex_trylock(&g.lock); i++) {
-        if (i == 1000)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-    uint64_t gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED], all = gpu + g.total[GG_PATH_CPU];
-    say(STDERR_FILENO, "%llu gemm calls, %llu on the GPU, %llu on the CPU (process %ld)", (unsigned long long)all,
-        (unsigned long long)gpu, (unsigned long long)(all - gpu), (long)getpid());
-    if (*gg_gpu_trouble())
-        say(STDERR_FILENO, "no GPU: %s; the CPU serves", gg_gpu_trouble());
-    if (g.row_count)
-        say(STDERR_FILENO, "%-6s %-7s %-28s %10s %12s %10s %10s %10s  %s", "call", "path", "kernel", "calls", "ms", "GFLOP/s", "MB up",
-            "MB down", "reason");
-    for (int i = 0; i < g.row_count; i++) {
-        const struct row *r = &g.rows[i];
-        say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.1f %10.1f %10.1f  %s", r->type == GG_S ? 's' : 'd',
-            gg_path_text(r->path), r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds,
-            r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down,
-            gg_reason_text(r->reason));
-    }
-    pthread_mutex_unlock(&g.lock);
-}
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&g.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&g.lock);
-}
-
-/* A child counts from 0, into a file of its own that it opens at its first call. */
-static void in_child(void)
-{
-    g.row_count = 0;
-    memset(g.total, 0, sizeof g.total);
-    if (g.file)
-        munmap(g.file, file_size());
-    g.file = NULL;
-    g.forked = true;
-    pthread_mutex_unlock(&g.lock);
-}
-
-/* For appending: a file of the caller's own or a new one, or a terminal; never through a symbolic link, never a pipe, which can block. -1 and errno. */
-static int open_trace(const char *name)
+/* For appending: a file of the caller's own or a new one, or a terminal; never through a symbolic link, never a pipe, which can block. -1 and errno.
+ */
+static int open_file(const char *name)
 {
     struct stat status;
     int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
@@ -364,173 +173,25 @@ static int open_trace(const char *name)
         close(fd);
         return errno = saved, -1;
     }
-    g.trace_device = status.st_dev;
-    g.trace_inode = status.st_ino;
+    g.device = status.st_dev;
+    g.inode = status.st_ino;
     int high = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way: programs count on the numbers that open gives them */
     if (high >= 0)
         close(fd);
     return high >= 0 ? high : fd;
 }
 
-static void open_outputs(void)
+bool gg_trace_open(void)
 {
-    int saved = errno;
-    const char *stats = gg_config()->stats, *wanted = gg_config()->trace;
-    if (wanted) {
-        g.trace_level = strcmp(wanted, "1") == 0 ? 1 : 2;
-        g.trace_fd = STDERR_FILENO;
-        if (strcmp(wanted, "1") != 0 && strcmp(wanted, "2") != 0) {
-            g.trace_fd = open_trace(wanted);
-            if (g.trace_fd < 0)
-                gg_warn("the trace cannot be written to %s: %s", wanted, strerror(errno));
-        }
+    const char *wanted = gg_config()->trace;
+    if (!wanted)
+        return false;
+    g.level = strcmp(wanted, "1") == 0 ? 1 : 2;
+    g.fd = STDERR_FILENO;
+    if (strcmp(wanted, "1") != 0 && strcmp(wanted, "2") != 0) {
+        g.fd = open_file(wanted);
+        if (g.fd < 0)
+            gg_warn("the trace cannot be written to %s: %s", wanted, strerror(errno));
     }
-    if (stats) {
-        pthread_atfork(before_fork, after_fork, in_child);
-        g.table = strcmp(stats, "1") == 0;
-        if (g.table) {
-            atexit(print_table);
-            at_quick_exit(print_table);
-        } else {
-            open_file(stats, false);
-        }
-    }
-    atomic_store_explicit(&gg_watch, stats || g.trace_fd >= 0 ? GG_WATCHED : GG_UNWATCHED, memory_order_release);
-    errno = saved;
-}
-
-bool gg_open_outputs(void)
-{
-    pthread_once(&g.once, open_outputs);
-    return atomic_load(&gg_watch) == GG_WATCHED;
-}
-
-/* Under g.lock. */
-static struct row *row_of(const struct gg_record *r)
-{
-    int i = 0;
-    while (i < g.row_count && !(g.rows[i].type == r->type && g.rows[i].path == r->path && g.rows[i].reason == r->reason &&
-                                g.rows[i].kernel == r->kernel))
-        i++;
-    if (i == MAX_ROWS)
-        return &g.rows[MAX_ROWS - 1]; /* more kinds than lines: the last one takes the rest */
-    if (i == g.row_count)
-        g.rows[g.row_count++] = (struct row){.type = r->type, .path = r->path, .reason = r->reason, .kernel = r->kernel};
-    return &g.rows[i];
-}
-
-static void count(const struct gg_record *r)
-{
-    pthread_mutex_lock(&g.lock);
-    if (g.forked) {
-        g.forked = false;
-        if (!g.table)
-            open_file(gg_config()->stats, true);
-    }
-    struct row *row = row_of(r);
-    row->calls++;
-    row->seconds += r->seconds;
-    row->bytes_up += r->bytes_up;
-    row->bytes_down += r->bytes_down;
-    if (r->p)
-        row->flops += 2.0 * (double)r->p->m * (double)r->p->n * (double)r->p->k;
-    g.total[r->path]++;
-    if (g.file)
-        put_row((int)(row - g.rows));
-    pthread_mutex_unlock(&g.lock);
-}
-
-static void count_call(const struct gg_record *r)
-{
-    if (!last.line) {
-        int before = atomic_load(&g.threads);
-        while (before < OWN_LINES && !atomic_compare_exchange_weak(&g.threads, &before, before + 1))
-            ;
-        last.line = (unsigned char)(1 + before);
-    }
-    _Atomic uint64_t *calls = &lines[last.line - 1].calls[r->type][r->path];
-    if (last.line <= OWN_LINES)
-        atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
-}
-
-void gg_record(const struct gg_record *r)
-{
-    count_call(r);
-    last.symbol = r->symbol;
-    last.kernel = r->kernel;
-    last.m = r->p ? r->p->m : 0;
-    last.n = r->p ? r->p->n : 0;
-    last.k = r->p ? r->p->k : 0;
-    last.predicted_cpu = r->predicted_cpu;
-    last.predicted_gpu = r->predicted_gpu;
-    last.type = r->type;
-    last.path = r->path;
-    last.reason = r->reason;
-    if (r->path != GG_PATH_CPU) {
-        atomic_fetch_add_explicit(&g.bytes_up, (uint64_t)r->bytes_up, memory_order_relaxed);
-        atomic_fetch_add_explicit(&g.bytes_down, (uint64_t)r->bytes_down, memory_order_relaxed);
-        atomic_fetch_add_explicit(&g.recovered, r->recovered, memory_order_relaxed);
-    }
-    if (!gg_watched())
-        return;
-    int saved = errno;
-    if (g.trace_fd >= 0)
-        trace(r);
-    if (gg_config()->stats)
-        count(r);
-    errno = saved;
-}
-
-/* ---- the public side ------------------------------------------------------------------------------------------------------------------ */
-
-/* All calls since the library was loaded. */
-static uint64_t counted(enum gg_type type, enum gg_path path)
-{
-    uint64_t calls = 0;
-    for (int line = 0; line <= OWN_LINES; line++)
-        calls += atomic_load(&lines[line].calls[type][path]);
-    return calls;
-}
-
-void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size)
-{
-    struct gpugemm_stats now = {0};
-    uint64_t *const calls[GG_PATHS] = {[GG_PATH_CPU] = &now.cpu, [GG_PATH_DEVICE] = &now.device, [GG_PATH_STAGED] = &now.staged};
-    for (int type = GG_S; type <= GG_D; type++)
-        for (int path = 0; path < GG_PATHS; path++)
-            *calls[path] += counted(type, path) - atomic_load(&g.forgotten[type][path]);
-    now.calls = now.cpu + now.device + now.staged;
-    now.recovered = atomic_load(&g.recovered);
-    now.bytes_to_gpu = atomic_load(&g.bytes_up);
-    now.bytes_from_gpu = atomic_load(&g.bytes_down);
-    memset(stats, 0, size);
-    memcpy(stats, &now, size < sizeof now ? size : sizeof now);
-}
-
-void gpugemm_stats_reset(void)
-{
-    for (int type = GG_S; type <= GG_D; type++)
-        for (int path = 0; path < GG_PATHS; path++)
-            atomic_store(&g.forgotten[type][path], counted(type, path));
-    atomic_store(&g.recovered, 0);
-    atomic_store(&g.bytes_up, 0);
-    atomic_store(&g.bytes_down, 0);
-}
-
-void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size)
-{
-    bool any = last.symbol != NULL;
-    struct gpugemm_decision now = {.routine = !any ? "" : last.type == GG_S ? "sgemm" : "dgemm",
-                                   .path = gg_path_text((enum gg_path)last.path),
-                                   .kernel = last.kernel ? last.kernel->name : "",
-                                   .reason = any ? gg_reason_text((enum gg_reason)last.reason) : "",
-                                   .m = last.m,
-                                   .n = last.n,
-                                   .k = last.k,
-                                   .predicted_cpu = last.predicted_cpu,
-                                   .predicted_gpu = last.predicted_gpu};
-    memset(decision, 0, size);
-    memcpy(decision, &now, size < sizeof now ? size : sizeof now);
+    return g.fd >= 0;
 }

@@ -1,4 +1,4 @@
-/* trace.h — what the library says: warnings, one line a call, statistics, and the single abort. */
+/* trace.h — what the library says: warnings, one line a call, the single abort (trace.c), and what it remembers of calls (stats.c). */
 #ifndef GG_TRACE_H
 #define GG_TRACE_H
 
@@ -12,6 +12,9 @@ void gg_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* One line on stderr, then abort(): operands no CPU can read, and a GPU that cannot serve. The only abort for a gemm. */
 _Noreturn void gg_abort(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One line, whatever the number of warnings. */
+void gg_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A finished call. Every call clears one, the tiny ones too: what is cleared is 80 bytes, with five stores (88 would be a loop that takes 10 ns). */
 struct gg_record {
@@ -39,8 +42,11 @@ static inline bool gg_watched(void)
     return watch == GG_WATCHED || (watch == GG_WATCH_UNKNOWN && gg_open_outputs());
 }
 
-/* Counts the call, remembers it as the thread's last decision, and prints it if asked. */
+/* Counts the call, remembers it as the thread's last decision, and has it traced. */
 void gg_record(const struct gg_record *record);
+
+bool gg_trace_open(void);                       /* is a trace wanted, and can it be written? */
+void gg_trace(const struct gg_record *record); /* a line, if so */
 
 const char *gg_reason_text(enum gg_reason reason);
 const char *gg_path_text(enum gg_path path);
