@@ -29,7 +29,8 @@ enum {
     SYMBOLS
 };
 
-/* The callers in [start, start + size) jump to target. Written once, size last: the machine's entry reads it first. Layout known to the .S files. */
+/* The callers in [start, start + size) jump to target. Written once, size last. The machine's entry reads size before target; a start that it has read
+ * too early is 0, right where the size is UINTPTR_MAX, too low to reach a caller with any other. Layout known to the .S files. */
 struct gg_forward_slot {
     _Atomic uintptr_t size, start;
     _Atomic(void *) target;

@@ -1,5 +1,6 @@
 /* fail_libc.c — preloaded: the C library's functions that can fail, failing where the plan in `fail_libc` (faults.h) says so. Only calls from the range
  * of addresses that the plan names are counted and fail: those of the library under test, not those of the test, the CPU BLAS or the driver. */
+#undef _FORTIFY_SOURCE /* the fortified functions are inline in the headers, and cannot be defined again */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

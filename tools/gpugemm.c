@@ -41,7 +41,7 @@ static bool find(const char *const *places, size_t count, const char *name, char
 
 const char *cmd_library(void)
 {
-    static const char *const places[] = {".", "../" GPUGEMM_LIBDIR, "../lib", "../lib64"};
+    static const char *const places[] = {".", ("../" GPUGEMM_LIBDIR), "../lib", "../lib64"};
     static char path[PATH_MAX];
     if (!*path && !find(places, sizeof places / sizeof *places, "libgpugemm.so.0", path)) {
         fprintf(stderr, "gpugemm: libgpugemm.so.0 is neither beside this command nor in its prefix\n");
@@ -52,7 +52,7 @@ const char *cmd_library(void)
 
 const char *cmd_helper(const char *name)
 {
-    static const char *const places[] = {"tests", "../tools", "../" GPUGEMM_LIBEXECDIR "/gpugemm"};
+    static const char *const places[] = {"tests", "../tools", ("../" GPUGEMM_LIBEXECDIR "/gpugemm")};
     static char path[PATH_MAX];
     return find(places, sizeof places / sizeof *places, name, path) ? path : NULL;
 }
