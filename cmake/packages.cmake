@@ -17,6 +17,14 @@ install(CODE "
   file(CREATE_LINK ../libgpugemm.so.0 \"\${folder}/libblas.so.3\" SYMBOLIC)
   list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/gpugemm/libblas.so.3\")" COMPONENT library)
 
+# What the code asks of libc6; headers of 2.38 and newer replace sscanf and strtol by theirs. tests/t_packages.sh looks.
+execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE glibc)
+string(REGEX MATCH "[0-9.]+" glibc "${glibc}")
+set(libc "libc6 (>= 2.34)")
+if(glibc VERSION_GREATER_EQUAL 2.38)
+  set(libc "libc6 (>= 2.38)")
+endif()
+
 set(scripts ${CMAKE_CURRENT_BINARY_DIR}/debian)
 file(CONFIGURE OUTPUT ${scripts}/postinst @ONLY CONTENT [[#!/bin/sh
 set -e
@@ -46,7 +54,7 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libgpugemm0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libc6 (>= 2.34)")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${libc}")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libopenblas0 | libblas3")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "BLAS whose matrix products run on an NVIDIA GPU
@@ -62,7 +70,7 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "BLAS whose matrix products run on a
 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME gpugemm)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION math)
-set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libgpugemm0 (= ${PROJECT_VERSION}), libc6 (>= 2.34)")
+set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libgpugemm0 (= ${PROJECT_VERSION}), ${libc}")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "python3-matplotlib")
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "runs unmodified programs with their matrix products on the GPU
  The command gpugemm: run, info, check, explain, bench.")

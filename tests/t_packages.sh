@@ -13,6 +13,11 @@ if [ "${GPUGEMM_PACKAGES_INSIDE:-}" = "" ]; then
     cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DGPUGEMM_CUDA=OFF -DGPUGEMM_TESTS=OFF > "$work/log" 2>&1 &&
         cmake --build "$build" -j2 >> "$work/log" 2>&1 && (cd "$build" && cpack) >> "$work/log" 2>&1 || { fail "the packages:"; tail "$work/log"; finish; }
     ls "$build"/*.deb
+    for file in libgpugemm0:libgpugemm.so gpugemm:gpugemm; do
+        said=$(dpkg-deb -f "$build/${file%:*}"_*.deb Depends | grep -oP 'libc6 \(>= \K[0-9.]+')
+        needs=$(nm -D "$build/${file#*:}" | grep -oP '@GLIBC_\K[0-9.]+' | sort -V | tail -1)
+        [ "$(printf '%s\n' "$needs" "$said" | sort -V | tail -1)" = "$said" ] || { fail "${file%:*} says libc6 $said and needs $needs"; finish; }
+    done
     export GPUGEMM_PACKAGES_INSIDE=$build
     copy='mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work /mnt/root &&
         mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root &&
