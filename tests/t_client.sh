@@ -20,7 +20,10 @@ scipy) program=("$python" "$here/scipy_.py") && "$python" -c 'import scipy' 2> /
 scikit) program=("$python" "$here/scikit.py") && tolerance=1e-6 && "$python" -c 'import sklearn' 2> /dev/null || absent "no scikit-learn" ;;
 torch) # pip's or Debian's
     "$python" -c 'import torch' 2> /dev/null || python=/usr/bin/python3
-    "$python" -c 'import torch' 2> /dev/null || absent "no PyTorch"
+    if ! "$python" -c 'import torch' 2> /dev/null; then # Ubuntu 24.04 has none
+        ! command -v apt-cache > /dev/null || apt-cache show python3-torch 2> /dev/null | grep -q ^Package || skip "$client: this distribution has no PyTorch"
+        absent "no PyTorch"
+    fi
     program=("$python" "$here/torch_.py")
     ;;
 debian_numpy)
