@@ -362,7 +362,7 @@ void gg_real_scale(const struct gg_gemm *p)
 {
     struct gg_gemm q = *p;
     q.k = 0;
-    if (q.m > 0) /* without rows there may be any number of columns */
+    if (q.m > 0 && q.beta != 1) /* else there may be any number of columns */
         (p->type == GG_S ? plain_sgemm : plain_dgemm)(&q);
 }
 

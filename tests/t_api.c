@@ -81,6 +81,7 @@ static void check_zeros(void)
     const int64_t huge = INT64_C(1) << 40;
     CHECK(api.gpugemm_dgemm(COL, N, N, 0, huge, huge, NAN, NULL, 1, NULL, huge, NAN, NULL, 1, NULL) == 0, "m = 0");
     CHECK(api.gpugemm_dgemm(ROW, N, N, huge, 0, huge, NAN, NULL, huge, NULL, 1, NAN, NULL, 1, NULL) == 0, "n = 0");
+    CHECK(api.gpugemm_dgemm(COL, N, N, 1, huge, 0, NAN, NULL, 1, NULL, 1, 1, NULL, 1, NULL) == 0, "k = 0, beta = 1");
     CHECK(api.gpugemm_dgemm(COL, N, N, 1, 2, 0, NAN, NULL, 1, NULL, 1, 5, c, 2, NULL) == 0 && c[0] == 5 && c[2] == 15, "k = 0 scales C");
     CHECK(api.gpugemm_dgemm(COL, N, N, 1, 2, huge, 0, NULL, 1, NULL, huge, 0.2, c, 2, NULL) == 0 && c[0] == 1 && c[2] == 3, "alpha = 0 scales C");
     CHECK(isnan(c[1]) && isnan(c[3]), "between the columns of C");
