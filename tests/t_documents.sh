@@ -51,10 +51,10 @@ for source in "$root"/src/*.c; do
     name=${source##*/}
     grep -qE "(^|[^a-z_])${name%.c}\\.c" "$work/reading" || fail "README: $name is not in Reading the source"
 done
-for document in README.md CONTRIBUTING.md docs/commands.md docs/precision.md; do
+for document in "$root"/*.md "$root"/docs/*.md; do
     while read -r target; do
-        [ -e "$root/$(dirname $document)/$target" ] || fail "$document points to $target, which is not there"
-    done < <(grep -oE '\]\([^)#]+' "$root/$document" | sed 's/^](//' | grep -v '^http')
+        [ -e "$(dirname "$document")/$target" ] || fail "$document points to $target, which is not there"
+    done < <(grep -oE '\]\([^)#]+' "$document" | sed 's/^](//' | grep -v '^http')
 done
 
 # ---- examples ------------------------------------------------------------------------------------------------------------------------------------
