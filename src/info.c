@@ -100,7 +100,8 @@ static void print_kernels(FILE *out)
 {
     fprintf(out, "\nKernels   ");
     for (int i = 0; i < gg_kernel_count; i++)
-        fprintf(out, " %s", gg_kernels[i].name);
+        if (gg_kernels[i].role < GG_SCALE) /* the others are their helpers */
+            fprintf(out, " %s", gg_kernels[i].name);
     fprintf(out, "%s\n", gg_kernel_count ? "" : " none in this build");
 }
 
@@ -160,8 +161,9 @@ static void print_json(FILE *out)
         const char *value = secure_getenv(gg_options[i].name);
         put_string(out, gg_options[i].name, value ? value : "", i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");
     }
-    for (int i = 0; i < gg_kernel_count; i++)
-        fprintf(out, "%s\"%s\"", i ? ", " : "", gg_kernels[i].name);
+    for (int i = 0, count = 0; i < gg_kernel_count; i++)
+        if (gg_kernels[i].role < GG_SCALE)
+            fprintf(out, "%s\"%s\"", count++ ? ", " : "", gg_kernels[i].name);
     fputs("]}\n", out);
 }
 
