@@ -58,11 +58,11 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-/* Of all threads' rate, what C of this size can use: OpenBLAS cuts C among its threads, never k (H200's host, 16 threads over one: 64 x 64 2.5 to 3.8
+/* Of all threads' rate, what C of this size can use: OpenBLAS cuts C among its threads, never k (H200's host, 14 and 16 threads over one: 64 x 64 0.8 to 3.8
  * times as fast, 300 x 300 5 to 6.8, 512 x 512 and larger 10 to 12). */
 static double share_of_threads(double m, double n, double threads)
 {
-    const double useful = 3 + m * n / 35000, most = 0.65 * threads;
+    const double useful = 2 + m * n / 28000, most = 0.65 * threads;
     return useful < most ? useful / most : 1;
 }
 
