@@ -152,6 +152,12 @@ static struct gg_range piece(const struct cuts *cuts, int i)
     return (struct gg_range){cuts->at[i], cuts->at[i + 1]};
 }
 
+/* The share of what is cut that has come after piece i. */
+static double reached(const struct cuts *cuts, int i)
+{
+    return (double)(cuts->at[i + 1] - cuts->at[0]) / (double)(cuts->at[cuts->count] - cuts->at[0]);
+}
+
 /* Panels in whole kernel tiles and not below `least`; the last one in halves, because what it completes is still to be computed and brought down
  * when the upload has ended. `early`: the first one is half as wide, to have C on its way sooner. */
 static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool early)
@@ -263,28 +269,25 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
         }
     }
     const int64_t least = 256; /* strips of less leave most of a GPU idle */
-    struct cuts m = panels_of(b->m, mix.panels, least, false), n = panels_of(b->n, mix.panels, least, false);
-    for (int t = 0; t < m.count || t < n.count; t++) {
-        struct gg_range rows = {0, 0}, cols = rows;
-        if (t < m.count) {
-            rows = piece(&m, t);
+    const struct cuts m = panels_of(b->m, mix.panels, least, true), n = panels_of(b->n, mix.panels, least, true);
+    for (int i = 0, j = 0, t = 0; i < m.count || j < n.count;) {
+        const bool of_a = j == n.count || (i < m.count && reached(&m, i) <= reached(&n, j));
+        struct gg_range rows = {b->m.begin, m.at[i]}, cols = {b->n.begin, n.at[j]};
+        if (of_a) {
+            rows = piece(&m, i++);
             if (b->load_a)
                 add_load(plan, p, b, GG_A, rows, rest);
-        }
-        if (t < n.count) {
-            cols = piece(&n, t);
+        } else {
+            cols = piece(&n, j++);
             if (b->load_b)
                 add_load(plan, p, b, GG_B, rest, cols);
         }
-        struct gg_range left = {b->n.begin, n.at[t < n.count ? t + 1 : n.count]}, above = {b->m.begin, m.at[t < m.count ? t : m.count]};
-        for (int strip = 0; strip < 2; strip++) { /* the row of A_t, then what stands above it in the columns of B_t */
-            if (strip ? t >= n.count || above.end == above.begin : t >= m.count)
-                continue;
-            struct gg_step *step = add_step(plan, p, b, strip ? above : rows, strip ? cols : left, rest);
-            step->stream = (2 * t + strip) % 4;
-            step->first = b->first && before < 0;
-            step->after_step = before;
-        }
+        if (rows.end == rows.begin || cols.end == cols.begin)
+            continue;
+        struct gg_step *step = add_step(plan, p, b, rows, cols, rest);
+        step->stream = t++ % 4;
+        step->first = b->first && before < 0;
+        step->after_step = before;
     }
     plan->block_end[plan->blocks++] = plan->step_count;
 }

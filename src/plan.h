@@ -4,12 +4,12 @@
  * is one block. Buffers exist twice when there are several: the next block is uploaded while this one is computed.
  *
  * Inside a block every byte crosses once, in an order between two extremes. Panels: A is cut in panels of rows and B in panels of columns, uploaded
- * alternately; after panel t of each, the two strips of C that they complete are computed and can leave:
+ * alternately; each completes a strip of C with all that has come of the other operand, which can leave when it is computed:
  *
- *        B0 B1 B2 …        strip (rows of A_t) × (B_0 … B_t)   and   strip (A_0 … A_t-1) × (columns of B_t)
- *     A0  0  1  2
- *     A1  1  1  2          the work per byte grows as the upload goes on: at first the GPU starves,
- *     A2  2  2  2          at the end it is behind.
+ *        B0 B1 B2 …        panel A_t: the strip A_t × (B_0 … B_t-1)
+ *     A0  1  3  5          panel B_t: the strip (A_0 … A_t) × B_t
+ *     A1  2  3  5          the work per byte grows as the upload goes on: at first the GPU starves,
+ *     A2  4  4  5          at the end it is behind.
  *
  * Slabs: the first part of k is cut in slabs, one of A's columns and one of B's rows at a time, and each adds to all of C: work arrives as evenly as
  * bytes do, but no piece of C is complete before the last. So the first block may begin with slabs and goes on with panels of the rest of k; how
