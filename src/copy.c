@@ -29,6 +29,7 @@ static struct {
     struct gg_copy *head, **tail;
     _Atomic int queued;  /* in the list: what pollers look at */
     _Atomic int calls;   /* in progress */
+    _Atomic int wanted;  /* threads, by the call in progress that wants most */
     _Atomic int polling; /* threads that look for work without sleeping */
     _Atomic int sleeping;
     _Atomic int waking; /* sleeping threads that have been signalled */
@@ -169,9 +170,10 @@ void gg_copy_post(struct gg_copy *copies, int count, bool first)
         g.tail = &last->next;
     int queued = atomic_fetch_add_explicit(&g.queued, count, memory_order_relaxed) + count;
     pthread_mutex_unlock(&g.lock);
-    int polling = atomic_load_explicit(&g.polling, memory_order_relaxed);
-    if (queued > polling)
-        wake(g.threads - atomic_load_explicit(&g.sleeping, memory_order_relaxed) + queued - polling);
+    int polling = atomic_load_explicit(&g.polling, memory_order_relaxed), wanted = atomic_load_explicit(&g.wanted, memory_order_relaxed);
+    int awake = g.threads - atomic_load_explicit(&g.sleeping, memory_order_relaxed);
+    if (queued > polling && awake < wanted)
+        wake(gg_min(wanted, awake + queued - polling));
 }
 
 bool gg_copy_help(void)
@@ -198,7 +200,9 @@ void gg_copy_patience(double waited)
 
 void gg_copy_begin(int threads)
 {
-    atomic_fetch_add_explicit(&g.calls, 1, memory_order_relaxed);
+    const bool alone = atomic_fetch_add_explicit(&g.calls, 1, memory_order_relaxed) == 0;
+    if (alone || threads > atomic_load_explicit(&g.wanted, memory_order_relaxed))
+        atomic_store_explicit(&g.wanted, threads, memory_order_relaxed);
     wake(threads);
 }
 
@@ -273,8 +277,8 @@ int gg_copy_start(void)
         started = true;
         cpu_set_t cpus;
         int64_t wanted = gg_config()->threads, have = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
-        if (wanted == 0)
-            wanted = have < 8 ? have : 8; /* 8 fill PCIe 5 (49 GB/s of 55 on the H200 machine, 2026-11) */
+        if (wanted == 0) /* 8 fill PCIe 5 with whole lines (H200's host, 2026-11), 12 with short ones and with C coming down; the caller has a processor, too */
+            wanted = have <= 8 ? have : gg_max(GG_FEW_COPIERS, gg_min(12, have - 2));
         while (g.threads < wanted && g.threads < MAX_THREADS && gg_thread_start(copy_thread, NULL))
             g.threads++;
     }

@@ -179,20 +179,14 @@ static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool 
     return cuts;
 }
 
-/* Slabs of [begin, end) with the first small, so that the first kernel starts soon, but not so small that adding to C takes longer than the upload; each
- * twice the one before, up to an eighth. */
-static struct cuts slabs_of(const struct gg_gemm *p, struct gg_range r, int64_t end)
+/* Slabs of [begin, end), as few as may be, for each kernel adds to all of C; a quarter of the range each, so that the first kernel starts soon. */
+static struct cuts slabs_of(struct gg_range r, int64_t end)
 {
-    const int64_t unit = 64;
-    const double size = (double)gg_size(p->type), line = size * ((double)p->m + (double)p->n), c = size * (double)p->m * (double)p->n;
-    const double first_bytes = c / 16 > 2e6 ? c / 16 : 2e6;
-    int64_t most = round_up(ceil_div(r.end - r.begin, 8), unit);
-    int64_t width = gg_min(most, round_up((int64_t)(first_bytes / line) + 1, unit));
+    const int64_t quarter = round_up(ceil_div(r.end - r.begin, 4), 64);
     struct cuts cuts = {.count = 0, .at = {r.begin}};
     while (cuts.at[cuts.count] < end) {
-        cuts.at[cuts.count + 1] = cuts.count == GG_SLABS - 1 ? end : gg_min(cuts.at[cuts.count] + width, end);
+        cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + quarter, end);
         cuts.count++;
-        width = gg_min(2 * width, most);
     }
     return cuts;
 }
@@ -258,7 +252,7 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
     int before = -1;
     if (plan->blocks == 0 && mix.slabs_of_8 && !b->load_c) {
         rest.begin += (b->k.end - b->k.begin) / 8 * mix.slabs_of_8 & -64;
-        struct cuts slabs = slabs_of(p, b->k, rest.begin);
+        struct cuts slabs = slabs_of(b->k, rest.begin);
         for (int i = 0; i < slabs.count; i++) {
             add_load(plan, p, b, GG_A, b->m, piece(&slabs, i));
             add_load(plan, p, b, GG_B, piece(&slabs, i), b->n);
@@ -444,7 +438,7 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
 
-enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, ONE_FIRST = 17, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 23 };
+enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, SLAB_AND_BOTH_BY_16 = 9, ONE_FIRST = 17, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 23 };
 static const struct mixture mixtures[MIXTURES] = {{BOTH, 0, 4},     {BOTH, 0, 8},     {BOTH, 0, 16},    {BOTH, 1, 4},    {BOTH, 2, 4},    {BOTH, 4, 4},
                                                   {BOTH, 1, 8},     {BOTH, 1, 16},    {BOTH, 2, 8},     {BOTH, 2, 16},   {BOTH, 3, 16},   {BOTH, 4, 8},
                                                   {BOTH, 4, 16},    {BOTH, 5, 16},    {BOTH, 6, 8},     {BOTH, 6, 16},   {BOTH, 7, 8},    {A_FIRST, 0, 8},
@@ -478,26 +472,25 @@ static struct span by_columns(const struct gg_gemm *p)
 static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
+    const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up;
+    const double takes = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops;
     if (is_thin(p))
         return by_columns(p);
     if (is_link_bound(p, speed))
         return square ? (struct span){ONE_FIRST, MIXTURES} : just(BOTH_BY_8);
+    if (square && takes < 1.1 * upload)
+        return just(SLAB_AND_BOTH_BY_16);
     return (struct span){0, ONE_FIRST};
 }
 
-/* And for a chain: panels of both where it would wait too long for all of A, or where the panels of B are not whole lines: pieces of lines are hard work
- * for the copy threads, which unpack C at the same time (H200, sgemm 8192 NT 14.6 ms and with A first 16.2, TT 12.4 and 15.7, NN 13.2 both; page-locked
- * 16384 55 and 61). */
+/* And for a chain: panels of both where it would wait too long for all of A. */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up;
+    const bool direct = speed->pitch[GG_A] && speed->pitch[GG_B];
     if (is_thin(p))
         return by_columns(p);
-    if (!p->b_kmajor && speed->chain > 0.3 * upload)
-        return just(BOTH_BY_8);
-    if (speed->pitch[GG_A] && speed->pitch[GG_B] && speed->chain > 0.6 * upload)
-        return just(BOTH_BY_16);
-    return (struct span){ONE_FIRST, MIXTURES};
+    return speed->chain > (direct ? 0.6 : 0.3) * upload ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
 }
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)

@@ -256,7 +256,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     q.ldc = c->pitch / size;
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->kernel = choice.kernel;
-    gg_copy_begin(alone ? 0 : gg_copy_start());
+    gg_copy_begin(alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start()));
     int64_t arrived = 0;
     if (crowd) {
         if (go(lane, &q, &choice, packed, inputs, legs, up, &outcome->bytes_up) && arrives(lane->events[0])) {

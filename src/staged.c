@@ -537,8 +537,6 @@ static bool prepare(struct job *job)
     job->load_event = lane->events;
     job->step_event = lane->events + plan->load_count;
     job->slot_bytes = slot;
-    const double m = (double)job->p->m, n = (double)job->p->n, k = (double)job->p->k, bytes = (double)gg_size(job->p->type) * (m * k + k * n + m * n);
-    job->large = bytes > 75e6;
     job->load_left = malloc((size_t)plan->load_count * sizeof *job->load_left);
     job->store_base = malloc((size_t)plan->step_count * sizeof *job->store_base);
     job->block_stores_left = calloc((size_t)plan->blocks, sizeof *job->block_stores_left);
@@ -584,7 +582,10 @@ static void recover(const struct job *job, const void *caller)
 static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller,
                       struct gg_outcome *outcome)
 {
-    struct job job = {.p = p, .where = where, .lane = lane, .threads = gg_copy_start()};
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + m * n);
+    struct job job = {.p = p, .where = where, .lane = lane, .large = bytes > 75e6, .threads = gg_copy_start()};
+    if (bytes < 150e6)
+        job.threads = (int)gg_min(job.threads, GG_FEW_COPIERS);
     bool direct = is_reachable(&job, GG_A) && is_reachable(&job, GG_B) && is_reachable(&job, GG_C);
     gg_copy_begin(direct ? 0 : job.threads); /* to wake them takes 40 µs */
     bool ready = prepare(&job);
