@@ -29,7 +29,7 @@ static struct {
     struct gg_copy *head, **tail;
     _Atomic int queued;  /* in the list: what pollers look at */
     _Atomic int calls;   /* in progress */
-    _Atomic int wanted;  /* threads, by the call in progress that wants most */
+    _Atomic int wanted;  /* threads, by all of them together */
     _Atomic int polling; /* threads that look for work without sleeping */
     _Atomic int sleeping;
     _Atomic int waking; /* sleeping threads that have been signalled */
@@ -198,15 +198,19 @@ void gg_copy_patience(double waited)
         gg_relax();
 }
 
-void gg_copy_begin(int threads)
+void gg_copy_begin(int threads, bool now)
 {
-    const bool alone = atomic_fetch_add_explicit(&g.calls, 1, memory_order_relaxed) == 0;
-    if (alone || threads > atomic_load_explicit(&g.wanted, memory_order_relaxed))
-        atomic_store_explicit(&g.wanted, threads, memory_order_relaxed);
-    wake(threads);
+    atomic_fetch_add_explicit(&g.calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&g.wanted, threads, memory_order_relaxed);
+    if (now)
+        wake(threads);
 }
 
-void gg_copy_end(void) { atomic_fetch_sub_explicit(&g.calls, 1, memory_order_relaxed); }
+void gg_copy_end(int threads)
+{
+    atomic_fetch_sub_explicit(&g.wanted, threads, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&g.calls, 1, memory_order_relaxed);
+}
 
 int gg_copy_calls(void) { return atomic_load_explicit(&g.calls, memory_order_relaxed); }
 

@@ -47,9 +47,10 @@ int gg_copy_start(void);
  * 4096 3.8 and 3.15, dgemm 4096 NT 10.1 and 6.4, 8192 NT 33 and 26). */
 enum { GG_FEW_COPIERS = 8 };
 
-/* A call begins that will have work for so many threads, and ends: between the two, threads without work poll for longer before they sleep. */
-void gg_copy_begin(int threads);
-void gg_copy_end(void);
+/* A call begins that will have work for up to so many threads, and ends: between the two, threads without work poll for longer before they sleep, and those
+ * that sleep are woken for what is posted; all of them at once if `now`. */
+void gg_copy_begin(int threads, bool now);
+void gg_copy_end(int threads);
 int gg_copy_calls(void); /* how many are between the two */
 
 #endif

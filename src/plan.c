@@ -419,7 +419,7 @@ static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const int64_t large = 1024;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n);
-    return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.5 * bytes / speed->up;
+    return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.6 * bytes / speed->up;
 }
 
 /* Lists what `mix` makes of the problem, and how long that takes: by kernels, or by the chain. */
@@ -468,29 +468,31 @@ static struct span by_columns(const struct gg_gemm *p)
     return just((double)gg_size(p->type) * (double)p->m * (double)p->n < 8 * eighths ? A_FIRST_BY_4 : A_FIRST_BY_8);
 }
 
-/* What is tried for kernels of one block. */
+/* What is tried for kernels of one block. Where they take about as long as the upload: a slab, so that they have a start, and panels, if the lines of those
+ * are not too short for the copy threads (dgemm 8192 in any layout 24.9 ms, without the slab 26; with panels of 256, lines of 2 KB, 24.7 to 28). */
 static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
     const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up;
-    const double takes = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops;
+    const double seconds = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops;
     if (is_thin(p))
         return by_columns(p);
     if (is_link_bound(p, speed))
         return square ? (struct span){ONE_FIRST, MIXTURES} : just(BOTH_BY_8);
-    if (square && takes < 1.1 * upload)
+    if (square && seconds < 1.1 * upload && gg_min(p->m, p->n) / 16 * (int64_t)gg_size(p->type) >= 4096)
         return just(SLAB_AND_BOTH_BY_16);
     return (struct span){0, ONE_FIRST};
 }
 
-/* And for a chain: panels of both where it would wait too long for all of A. */
+/* And for a chain: panels of both where it would wait too long for all of A, wide ones where it has no time to lose (H200, sgemm 8192 by 16 and 8 panels in
+ * any layout 11.6 to 11.9 ms and 12.0 to 12.7, A first 11.5 to 13.4; 16384 54.6, 53.5 and 60.1). */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
 {
-    const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up;
+    const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up, share = speed->chain / upload;
     const bool direct = speed->pitch[GG_A] && speed->pitch[GG_B];
     if (is_thin(p))
         return by_columns(p);
-    return speed->chain > (direct ? 0.6 : 0.3) * upload ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
+    return share > 0.6 ? just(BOTH_BY_8) : share > 0.3 && !direct ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
 }
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)

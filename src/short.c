@@ -256,7 +256,8 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     q.ldc = c->pitch / size;
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->kernel = choice.kernel;
-    gg_copy_begin(alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start()));
+    const int threads = alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
+    gg_copy_begin(threads, true);
     int64_t arrived = 0;
     if (crowd) {
         if (go(lane, &q, &choice, packed, inputs, legs, up, &outcome->bytes_up) && arrives(lane->events[0])) {
@@ -266,7 +267,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream)) {
         arrived = receive(lane, legs, c, direct, alone, stream);
     }
-    gg_copy_end();
+    gg_copy_end(threads);
     lane->short_end = gg_now();
     free(legs);
     outcome->bytes_down = arrived * c->pitch;

@@ -587,11 +587,11 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
     if (bytes < 150e6)
         job.threads = (int)gg_min(job.threads, GG_FEW_COPIERS);
     bool direct = is_reachable(&job, GG_A) && is_reachable(&job, GG_B) && is_reachable(&job, GG_C);
-    gg_copy_begin(direct ? 0 : job.threads); /* to wake them takes 40 µs */
+    gg_copy_begin(job.threads, !direct); /* to wake them takes 40 µs */
     bool ready = prepare(&job);
     if (ready)
         conduct(&job);
-    gg_copy_end();
+    gg_copy_end(job.threads);
     bool on_host = where[GG_A].place < GG_PEER && where[GG_B].place < GG_PEER && where[GG_C].place < GG_PEER;
     bool started = false;
     for (int64_t i = 0; ready && i < job.store_count; i++)

@@ -79,9 +79,10 @@ void gg_tune_link(struct gg_lane *lane)
             held++;
     if (held == SAMPLE) {
         memset(pageable, 1, (size_t)(SAMPLE * bytes));
-        gg_copy_begin(gg_copy_start());
+        const int threads = gg_copy_start();
+        gg_copy_begin(threads, true);
         double copy_up = copy_rate(slots, pageable, bytes, true), copy_down = copy_rate(slots, pageable, bytes, false);
-        gg_copy_end();
+        gg_copy_end(threads);
         double up = link_rate(lane, slots, bytes, true), down = link_rate(lane, slots, bytes, false);
         if (up > 0 && down > 0)
             gg_rates_set_link(both(up, copy_up), both(down, copy_down), up < down ? up : down);
