@@ -485,14 +485,16 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
 }
 
 /* And for a chain: panels of both where it would wait too long for all of A, wide ones where it has no time to lose (H200, sgemm 8192 by 16 and 8 panels in
- * any layout 11.6 to 11.9 ms and 12.0 to 12.7, A first 11.5 to 13.4; 16384 54.6, 53.5 and 60.1). */
+ * any layout 11.6 to 11.9 ms and 12.0 to 12.7, A first 11.5 to 13.4; 16384 54.6, 53.5 and 60.1, page-locked 56.0, 56.4 and 60.6). */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up, share = speed->chain / upload;
     const bool direct = speed->pitch[GG_A] && speed->pitch[GG_B];
     if (is_thin(p))
         return by_columns(p);
-    return share > 0.6 ? just(BOTH_BY_8) : share > 0.3 && !direct ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
+    if (share > 0.6)
+        return just(direct ? BOTH_BY_16 : BOTH_BY_8);
+    return share > 0.3 && !direct ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
 }
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)

@@ -23,7 +23,7 @@
 
 #include "gemm.h"
 
-enum { GG_PANELS = 20, GG_SLABS = 16 }; /* a block is cut in, at most */
+enum { GG_PANELS = 20, GG_SLABS = 4 }; /* a block is cut in, at most */
 
 /* What the machine does, for the choice among plans: bytes/s up and down the link and of the GPU's memory, flop/s, multiprocessors. */
 struct gg_speed {

@@ -159,6 +159,21 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     free(a), free(b), free(c), free(expected);
 }
 
+/* Only planned, as on an H200: kernels that take about as long as the upload have a slab to start with, and then each panel is worth a step at once. */
+static void check_large(bool ta, bool tb)
+{
+    const int64_t n = 8192;
+    const struct gg_gemm p = {.type = GG_D, .a_kmajor = ta, .b_kmajor = !tb, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+    const struct gg_speed speed = {.up = 44e9, .down = 44e9, .memory = 4.8e12, .flops = 60e12, .sms = 132};
+    struct gg_plan plan;
+    CHECK(gg_plan_make(&plan, &p, (int64_t)100 << 30, &speed));
+    const struct gg_step *slab = plan.steps;
+    CHECK(plan.blocks == 1 && slab->rows.end == n && slab->cols.end == n && slab->depth.end == n / 4 && slab->loads == 2);
+    for (int i = 2; i < plan.step_count; i++)
+        CHECK(plan.steps[i].loads == plan.steps[i - 1].loads + 1);
+    gg_plan_free(&plan);
+}
+
 int main(void)
 {
     const int64_t lots = 1 << 30, mb = 1 << 20;
@@ -171,6 +186,7 @@ int main(void)
         try(800, 64, 900, layout & 1, layout & 2, 1, 4 * mb, 3);
     }
     for (int layout = 0; layout < 4; layout++) {
+        check_large(layout & 1, layout & 2);
         chain = 1e-4; /* longer than the upload: panels of both where B has no whole lines */
         try(1100, 1300, 300, layout & 1, layout & 2, layout & 1, lots, 1);
         chain = 0;
