@@ -1,0 +1,325 @@
+/* sgemm_once.cuh — strict FP32 (FFMA only) for sm_90, operands by TMA, k step 64, 256 threads that multiply: for C of so few tiles that each
+ * block has one.
+ *
+ *   sgemm_tma_64x64         8×8 sums a thread, 4 slices of k, 2 blocks an SM
+ *   sgemm_tma_64x64_alone   8×8 sums, 4 slices, an SM to itself: as fast, but faster with operands that must be turned over, see below
+ *   sgemm_tma_64x48         8×12 sums, 8 slices, an SM to itself: n = 576 is 108 tiles, 608 is 130
+ *   sgemm_tma_64x96         8×12 sums, 4 slices, an SM to itself: n = 768 is 96 tiles
+ *   sgemm_tma_64x128        8×8 sums, 2 slices, an SM to itself: n = 1024 is 128 tiles. Its sums are those of sgemm_128x64 to the bit, so that a
+ *                           chain may end with either (src/tensor.c)
+ *
+ * Each of a block's groups of warps multiplies the whole tile for its slice of a stage's k; they are added up through shared memory at the end, in
+ * order. Operands arrive as in sgemm_tma.cu. Those whose k is contiguous are transposed where they lie, a stage or more ahead of the products: by
+ * four warps aside in rows that have an SM to themselves (n = 640 TN 22.1 TF/s instead of 19.3), else by pairs of those that multiply. Smaller C:
+ * clusters of up to 8 blocks a tile and several clusters a tile, as there: a share of k each, which the blocks of a cluster add up through
+ * distributed shared memory.
+ *
+ * Registers ≤ 128, or 168 for a block alone. NT reached 62 % (n = 1024) and 42 % (768) of the FP32 peak, launch and cold start included.
+ * Limits: m, n, k < 2^31 − 256. */
+#ifndef GG_SGEMM_ONCE_CUH
+#define GG_SGEMM_ONCE_CUH
+
+#include "ffma.cuh"
+#include "parts.cuh"
+#include "pipeline.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+namespace
+{
+constexpr int THREADS = 256, TILE_M = 64, TILE_K = 64, TM = 8, LANES_M = 8, LANES_N = 4;
+
+__device__ void block_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); } /* of those that multiply */
+
+__device__ float4 load_shared(unsigned at)
+{
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at) : "memory");
+    return v;
+}
+
+__device__ float4 load_cluster(unsigned at, int rank)
+{
+    float4 v;
+    asm volatile("{ .reg .b32 at; mapa.shared::cluster.u32 at, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at]; }"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(at), "r"(rank)
+                 : "memory");
+    return v;
+}
+
+__device__ void store_shared(unsigned at, const float4 &v)
+{
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+
+__device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w; }
+
+/* TN: sums of a thread along n, of 8 along m. A group of warps, side by side along n, multiplies the whole tile for its slice of a stage's k,
+ * which is RUNS runs of consecutive k. ASIDE: warps that do nothing but turn operands over, or 0. COPIES: and start copies, which is 3 % faster for
+ * the largest tile, 1 % for others where nothing has to be turned over, and up to 5 % slower where something has. Else the warp that is last to
+ * leave a stage starts them. */
+template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES> struct sgemm_once {
+    static constexpr int GROUP = TILE_N / (TN * LANES_N) * 32, SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
+    static constexpr int PANEL_A = TILE_M * TILE_K * 4, PANEL_B = TILE_N * TILE_K * 4, STAGE = PANEL_A + PANEL_B, VECTORS = TILE_M * TILE_N / 4;
+    static constexpr int SHARED = 1024 + STAGES * (STAGE + (COPIES ? 24 : 20));
+    static_assert(GROUP * SLICES == THREADS && GROUP / 32 * (TN * LANES_N) == TILE_N && TM * LANES_M == TILE_M, "threads cover the tile");
+    static_assert(SLICES * VECTORS * 16 <= STAGES * STAGE, "the ring takes the sums of all slices");
+    static_assert(PANEL_B % 2048 == 0, "halves of panels begin where a swizzle does");
+    using ring_type = gg_ring<STAGES>;
+    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
+
+    static __device__ void copy_panel(const ring_type &ring, int stage, unsigned to, int half, const gg_tensor_map *map, bool kmajor, int x, int k)
+    {
+        ring.copy_box(stage, to, map, kmajor ? k : x, kmajor ? x : k);
+        if (kmajor)
+            ring.copy_box(stage, to + half, map, k + TILE_K / 2, x);
+    }
+
+    struct one_tile {
+        gg_piece<TILE_M, TILE_N, TILE_K, 1> piece;
+        int m0, n0, k0;
+
+        __device__ one_tile(const gg_args &p)
+        {
+            piece.find_in_cluster(p);
+            constexpr int BAND = 8;
+            const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N - 1) / TILE_N;
+            const int band = piece.tile / (BAND * tiles_n), in_band = piece.tile - band * (BAND * tiles_n), rows = min(BAND, tiles_m - band * BAND);
+            const int column = in_band / rows;
+            m0 = (band * BAND + in_band - column * rows) * TILE_M;
+            n0 = column * TILE_N;
+            k0 = piece.first * TILE_K;
+        }
+
+        __device__ void fill(const gg_args &p, const ring_type &ring, int stage, unsigned shared, int step) const
+        {
+            const unsigned to = shared + stage * STAGE;
+            const int k = k0 + step * TILE_K;
+            ring.expect_full(stage, STAGE);
+            copy_panel(ring, stage, to, PANEL_A / 2, &p.map_a, p.a_kmajor, m0, k);
+            copy_panel(ring, stage, to + PANEL_A, PANEL_B / 2, &p.map_b, p.b_kmajor, n0, k);
+        }
+    };
+
+    /* [ROWS][32 k], swizzled, becomes [32 k][ROWS], where it lies, by TURNERS threads, 4×4 elements at a time. */
+    template <int ROWS, int TURNERS> static __device__ void turn_half(unsigned half)
+    {
+        constexpr int ROUNDS = (ROWS + 31) / 32 * (64 / TURNERS);
+        int t = threadIdx.x % TURNERS;
+        asm("" : "+r"(t));
+        const int g = t % 8, q = (t % 8 + t / 8) % 8; /* groups of 4 rows; 8 of 4 k */
+        const unsigned from = half + g * 512 + (q ^ g % 2 * 4) * 16, to[2] = {half + q * (16 * ROWS) + g * 16, half + (q ^ 4) * (16 * ROWS) + g * 16};
+        auto is_there = [&](int i) { return (i * TURNERS / 64 + 1) * 32 <= ROWS || (g + i * TURNERS / 64 * 8) * 4 < ROWS; };
+        float v[ROUNDS][4][4];
+#pragma unroll
+        for (int i = 0; i < ROUNDS; i++)
+            if (is_there(i))
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                                 : "=f"(v[i][e][0]), "=f"(v[i][e][1]), "=f"(v[i][e][2]), "=f"(v[i][e][3])
+                                 : "r"((from ^ (e * 16 + i * TURNERS / 32 % 2 * 64)) + e * 128 + i * TURNERS / 64 * 4096)
+                                 : "memory");
+        if (TURNERS == 32)
+            __syncwarp();
+        else
+            asm volatile("bar.sync %0, %1;" ::"r"(threadIdx.x % 256 / TURNERS + 2), "n"(TURNERS) : "memory");
+#pragma unroll
+        for (int i = 0; i < ROUNDS; i++)
+            if (is_there(i))
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    asm volatile("st.shared.v4.f32 [%4], {%0, %1, %2, %3};" ::"f"(v[i][0][e]), "f"(v[i][1][e]), "f"(v[i][2][e]), "f"(v[i][3][e]),
+                                 "r"(to[i * TURNERS / 32 % 2] + e * (ROWS * 4) + i * TURNERS / 64 * 128)
+                                 : "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
+
+    /* The ring's stage has landed: this warp's part of it is turned over. */
+    static __device__ void turn(const gg_args &p, const ring_type &ring, unsigned shared)
+    {
+        const unsigned a = shared + ring.stage * STAGE, b = a + PANEL_A;
+        const int warp = threadIdx.x / 32 % 8;
+        if constexpr (ASIDE) {
+            ring.wait_full();
+            if (!p.b_kmajor)
+                turn_half<TILE_M, 64>(a + warp / 2 * (PANEL_A / 2));
+            else if (!p.a_kmajor)
+                turn_half<TILE_N, 64>(b + warp / 2 * (PANEL_B / 2));
+            else if (warp < 2)
+                turn_half<TILE_M, 32>(a + warp * (PANEL_A / 2));
+            else
+                turn_half<TILE_N, 32>(b + (warp - 2) * (PANEL_B / 2));
+        } else if (warp < 4 ? p.a_kmajor : p.b_kmajor) {
+            static_assert(ASIDE || TILE_M == TILE_N, "pairs of warps differ in nothing but where their half is");
+            ring.wait_full();
+            turn_half<TILE_M, 64>(a + warp / 2 * (PANEL_A / 2));
+        }
+        ring.arrive_empty(ring.stage, COPIES ? 8 * STAGES : 0); /* that or another barrier is `turned over` */
+    }
+
+    /* By the warps aside, the first of whose threads starts copies. Where stages have to be turned over it looks whether one is left only when the
+     * next has been. */
+    static __device__ void turn_and_copy(const gg_args &p, const one_tile &tile, ring_type ring, unsigned shared, int steps, bool turns)
+    {
+        const int late = turns ? 2 : 0;
+        ring_type left = ring;
+        for (int step = 0; step < steps; step++) {
+            if (threadIdx.x == THREADS && step >= late && step + STAGES - late < steps) {
+                while (!left.passed(left.empty + 8 * left.stage, left.parity)) {
+                }
+                tile.fill(p, left, left.stage, shared, step + STAGES - late);
+                left.next();
+            }
+            __syncwarp();
+            if (turns) {
+                turn(p, ring, shared);
+                ring.next();
+            }
+        }
+    }
+
+    static __device__ int at_m(int t) { return gg_lane<LANES_M>(t % 32) * 4; }
+    static __device__ int at_n(int t) { return t % GROUP / 32 * (TN * LANES_N) + gg_lane<LANES_N>(t % 32) * 4; }
+
+    /* Vector `at` of the tile: the at / GROUP-th four sums of thread at % GROUP of a slice. */
+    static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, int at, const float4 &v)
+    {
+        const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
+        const float sums[4] = {v.x, v.y, v.z, v.w};
+        out.put_vector(tile.m0 + at_m(t) + i * LANES_M, tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4, sums);
+    }
+
+    static __device__ void finish(const gg_args &p, const one_tile &tile, unsigned shared, const ffma_type &ffma)
+    {
+        int thread = threadIdx.x, s = 0;
+        asm("" : "+r"(thread));
+        gg_tile place;
+        place.m0 = place.own_m = tile.m0, place.n0 = place.own_n = tile.n0, place.slot = -1;
+        const gg_out<float, TILE_M, TILE_N> out(p, place);
+        const unsigned to = shared + ((thread / GROUP) * VECTORS + thread % GROUP) * 16;
+        block_barrier(); /* the ring is free: all of its stages are read */
+        ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
+        block_barrier();
+#pragma unroll
+        for (int at = thread; at < VECTORS; at += THREADS) {
+            float4 sum = load_shared(shared + at * 16);
+#pragma unroll
+            for (int slice = 1; slice < SLICES; slice++)
+                add(sum, load_shared(shared + (slice * VECTORS + at) * 16));
+            if (p.splits == 1)
+                put(out, tile, at, sum);
+            else
+                store_shared(shared + at * 16, sum);
+        }
+        if (p.splits == 1)
+            return;
+
+        /* Every block adds up its share of the tile; then, if the tile has several clusters, the last one what the others have. */
+        const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits), fate = tile.piece.fate,
+                  first = fate == COLLECT ? unit + 1 - p.groups : unit;
+        float4 *const parts = static_cast<float4 *>(p.workspace);
+        cluster_sync();
+        if (fate == COLLECT)
+            await_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
+        const int end = VECTORS * (rank + 1) / p.splits;
+#pragma unroll 1
+        for (int at = VECTORS * rank / p.splits + thread; at < end; at += THREADS) {
+            float4 v[8];
+#pragma unroll
+            for (int r = 0; r < 8; r++)
+                if (r < p.splits)
+                    v[r] = load_cluster(shared + at * 16, r);
+#pragma unroll
+            for (int r = 1; r < 8; r++)
+                if (r < p.splits)
+                    add(v[0], v[r]);
+            if (fate == PUBLISH) {
+                __stcg(parts + int64_t(unit) * VECTORS + at, v[0]);
+                continue;
+            }
+#pragma unroll 8
+            for (int from = first; from < unit; from++)
+                add(v[0], __ldcg(parts + int64_t(from) * VECTORS + at));
+            put(out, tile, at, v[0]);
+        }
+        if (fate == PUBLISH)
+            announce_part(p, thread, block_barrier);
+        else if (fate == COLLECT)
+            forget_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
+        cluster_leave(); /* others may still be reading this block's shared memory */
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        if (!gg_gated(p))
+            run_now(p);
+    }
+
+    static __device__ void run_now(const gg_args &p)
+    {
+        asm volatile("prefetch.tensormap [%0];\nprefetch.tensormap [%1];" ::"l"(&p.map_a), "l"(&p.map_b) : "memory");
+        extern __shared__ __align__(1024) char memory[];
+        char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* as the swizzle wants it */
+        ring_type ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * STAGE));
+        unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * (STAGE + 16));
+        const unsigned readers = gg_shared(counts), shared = gg_shared(shared_memory);
+        const one_tile tile(p);
+        const int steps = tile.piece.count;
+        if (threadIdx.x == 0) {
+            ring.init(1, ASIDE && !COPIES ? ASIDE : THREADS / 32);
+            for (int s = 0; COPIES && s < STAGES; s++)
+                asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(ring.empty + 8 * (STAGES + s)), "r"(ASIDE));
+            for (int s = 0; s < STAGES; s++) {
+                if (!COPIES)
+                    counts[s] = 0;
+                if (s < steps)
+                    tile.fill(p, ring, s, shared, s);
+            }
+        }
+        __syncthreads();
+
+        const bool turns = p.a_kmajor || p.b_kmajor;
+        if (ASIDE && threadIdx.x >= THREADS) {
+            if constexpr (COPIES)
+                turn_and_copy(p, tile, ring, shared, steps, turns);
+            else
+                for (int step = 0; turns && step < steps; step++, ring.next())
+                    turn(p, ring, shared);
+            return;
+        }
+
+        const int slice = threadIdx.x / GROUP;
+        const unsigned a0 = shared + (slice * KS * TILE_M + at_m(threadIdx.x)) * 4;
+        const unsigned b0 = shared + PANEL_A + (slice * KS * TILE_N + at_n(threadIdx.x)) * 4;
+        ffma_type ffma;
+        const unsigned landed = turns ? ring.empty + (COPIES ? 8 * STAGES : 0) : ring.full;
+        if (!ASIDE && turns)
+            turn(p, ring, shared);
+        ffma.clear();
+#pragma unroll 1
+        for (int step = 0; step < steps; step++) {
+            const int now = ring.stage;
+            while (!ring.passed(landed + 8 * now, ring.parity)) {
+            }
+            ring.next();
+            if (!ASIDE && turns && step + 1 < steps)
+                turn(p, ring, shared);
+#pragma unroll
+            for (int run = 0; run < RUNS; run++)
+                ffma.template turn<KS>(a0 + now * STAGE + run * (KS * SLICES * TILE_M * 4), b0 + now * STAGE + run * (KS * SLICES * TILE_N * 4));
+            if constexpr (COPIES) {
+                ring.arrive_empty(now);
+                continue;
+            }
+            if (__builtin_expect(gg_count_reader<THREADS / 32>(readers + 4 * now, threadIdx.x % 32) == THREADS / 32 - 1, 0) && step + STAGES < steps)
+                tile.fill(p, ring, now, shared, step + STAGES);
+            __syncwarp();
+        }
+        finish(p, tile, shared, ffma);
+    }
+};
+} // namespace
+#endif
+
+#endif
