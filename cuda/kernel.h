@@ -53,6 +53,7 @@ struct gg_args {
     float *scale_a, *scale_b;       /* what a row's pieces are to be multiplied by; powers of two */
     uint32_t *verdict;              /* GG_NOT_* of this call, or NULL: this kernel is not one of a chain */
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
+    uint32_t gate_first;            /* what rules the first tier out, if that is known when this kernel's blocks begin, else 0, see gate.cuh */
 };
 
 /* slim_…_two: blocks from the first-th on do the second's work. */

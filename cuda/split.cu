@@ -4,7 +4,7 @@
  * and p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by
  * side, so that loads and stores are whole sectors in both layouts. Rows of contiguous k that are not aligned are loaded by the whole warp, one
  * after the other, and dealt out through shared memory. What it writes is the very image of shared memory that tensor_gemm.cuh wants:
- * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond the matrix.
+ * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond k.
  *
  * FP16 (gg_split_fp16; gg_split_tf32 writes hi only). A row is scaled by a power of two such that the largest of its first 32 elements lies
  *   in [2^12, 2^13). x = hi + lo, to 2^-23 |x| where |x| >= 1/2, else to 2^-25 (scaled). Certified when every row is all zeros or
@@ -16,8 +16,11 @@
  * gg_certify looks for both and writes nothing. docs/precision.md says what follows from the certificates.
  *
  * A verdict ends the pass early, within a chunk of where it is found: wide data cost a tier no more than its first blocks. The FP16 pass rules out
- * BF16, too, where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes. Registers <= 80, 34
- * KB of shared memory, 3 blocks an SM. */
+ * BF16, too, where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes.
+ *
+ * At n = 1024 it is a quarter of the call, and that is instructions, each fetched for the first time: so loads that know nothing to be beyond the
+ * matrix, sizes compared as integers, no division (10.1 -> 8.5 us by ncu at 1024, 22.4 -> 20.7 at 2048). Registers <= 80, 34 KB of shared memory, 3
+ * blocks an SM. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -29,87 +32,134 @@ constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40, PIE
 /* A warp's rows of a chunk, where they are dealt out: 8 rows begin at 8 times 4 different banks. */
 constexpr int OF_WARP = 16, PITCH = CHUNK + 4, DEALT = THREADS / 32 * OF_WARP * PITCH;
 
-/* A block's share of the work, and a thread's: two rows, 8 apart, of each chunk 8 elements in both halves. */
+/* A block's share of the work, and a thread's: two rows, 8 apart, of each chunk 8 elements in both halves. Rows beyond the matrix are its last one
+ * again: nothing of C comes of them. */
 struct share {
-    const float *x[2]; /* the rows */
-    float *scale[2];
-    char *to; /* where the pieces of the chunk's first half go, of the first row */
-    int64_t k_step;
+    const gg_args &p;
+    const float *x[2]; /* the rows, their first elements of this thread */
+    char *to;          /* where the pieces of the chunk's first half go, of the first row */
+    int64_t ld;
     int k, chunk, end; /* of 64 k */
-    bool inside[2], contiguous, is_a;
-    float *dealt;      /* the warp's, or NULL: its elements need not be dealt out */
-    const float *line; /* then this thread's element of the warp's first row */
-    int64_t ld, lines;
+    int rows;          /* of the block */
+    bool inside[2], is_a, kmajor, contiguous;
 
-    __device__ share(const gg_args &p, int pieces, float *memory) : k(int(p.k))
+    __device__ share(const gg_args &p, int pieces) : p(p), k(int(p.k))
     {
-        const int chunks = (k + CHUNK - 1) / CHUNK, groups = (chunks + p.splits - 1) / p.splits;
-        const int of_a = int(gg_ceil_div(p.m, ROWS)) * groups;
-        is_a = int(blockIdx.x) < of_a;
-        const bool kmajor = is_a ? p.a_kmajor : p.b_kmajor;
-        const int index = is_a ? blockIdx.x : blockIdx.x - of_a, block = index / groups;
-        chunk = index % groups * p.splits;
+        const int chunks = (k + CHUNK - 1) / CHUNK, of_a = int(gg_ceil_div(p.m, ROWS));
+        is_a = block_row() < of_a;
+        kmajor = is_a ? p.a_kmajor : p.b_kmajor;
+        const int block = is_a ? block_row() : block_row() - of_a;
+        chunk = blockIdx.x * p.splits;
         end = min(chunks, chunk + p.splits);
-        const int lane_k = threadIdx.x % 32 / 8, in_block = threadIdx.x / 32 * 16 + threadIdx.x % 8;
         ld = is_a ? p.lda : p.ldb;
-        k_step = kmajor ? 1 : ld;
         contiguous = kmajor && (is_a ? p.a_vec : p.b_vec);
-        const int64_t first = int64_t(block) * ROWS + threadIdx.x / 32 * OF_WARP;
-        dealt = kmajor && !contiguous ? memory + threadIdx.x / 32 * (OF_WARP * PITCH) : nullptr;
-        line = static_cast<const float *>(is_a ? p.a : p.b) + first * ld + threadIdx.x % 32;
-        lines = (is_a ? p.m : p.n) - first;
+        const float *const from = static_cast<const float *>(is_a ? p.a : p.b) + int64_t(block) * ROWS * (kmajor ? ld : 1);
+        rows = int(min(int64_t(ROWS), (is_a ? p.m : p.n) - int64_t(block) * ROWS));
         for (int h = 0; h < 2; h++) {
-            const int64_t row = int64_t(block) * ROWS + in_block + 8 * h;
-            inside[h] = row < (is_a ? p.m : p.n);
-            x[h] = static_cast<const float *>(is_a ? p.a : p.b) + row * (kmajor ? ld : 1) + lane_k * 8 * k_step;
-            scale[h] = (is_a ? p.scale_a : p.scale_b) + row;
+            const int row = in_block() + 8 * h;
+            inside[h] = row < rows;
+            x[h] = from + min(row, rows - 1) * (kmajor ? ld : 1) + lane_k() * k_step();
         }
         to = static_cast<char *>(is_a ? p.pieces_a : p.pieces_b) + (int64_t(block) * chunks + chunk) * (2 * pieces * PIECE_BYTES) +
-             gg_swizzled(in_block, lane_k);
+             gg_swizzled(in_block(), lane_k() / 8);
+    }
+
+    /* Which 128 rows, those of A first; some in the last plane of the grid may be beyond. */
+    static __device__ int block_row() { return blockIdx.z * gridDim.y + blockIdx.y; }
+    static __device__ bool is_beyond(const gg_args &p) { return block_row() >= int(gg_ceil_div(p.m, ROWS) + gg_ceil_div(p.n, ROWS)); }
+
+    __device__ int64_t k_step() const { return kmajor ? 1 : ld; }
+    __device__ bool is_dealt() const { return kmajor && !contiguous; }
+    static __device__ int of_warp() { return threadIdx.x / 32 * OF_WARP; } /* its first row in the block */
+    static __device__ int in_block() { return of_warp() + threadIdx.x % 8; }
+
+    /* Where what this thread's rows' pieces are to be multiplied by goes. */
+    __device__ float *scale(int h) const
+    {
+        const int block = is_a ? block_row() : block_row() - int(gg_ceil_div(p.m, ROWS));
+        return (is_a ? p.scale_a : p.scale_b) + int64_t(block) * ROWS + in_block() + 8 * h;
     }
 
     static __device__ int lane_k() { return threadIdx.x % 32 / 8 * 8; }
 
-    /* 8 elements of a row from k0 on, k0 plus the thread's offset; zeros beyond the matrix. */
+    /* ptxas is not to compute multiples of it ahead of the loop over chunks, where there are no registers for them. */
+    static __device__ int64_t opaque(int64_t step)
+    {
+        asm volatile("" : "+l"(step));
+        return step;
+    }
+
+    /* 8 elements of a row from k0 on, k0 plus the thread's offset; all are there. */
     __device__ void load(float (&v)[8], int h, int k0) const
     {
-        const float *from = x[h] + k0 * k_step;
-        const int left = inside[h] ? k - k0 - lane_k() : 0;
-        if (contiguous && left >= 8) {
+        const float *from = x[h] + k0 * k_step();
+        if (contiguous) {
             const float4 a = reinterpret_cast<const float4 *>(from)[0], b = reinterpret_cast<const float4 *>(from)[1];
             v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
             return;
         }
+        const int64_t step = opaque(k_step());
 #pragma unroll
-        for (int i = 0; i < 8; i++, from += k_step)
-            v[i] = i < left ? *from : 0;
+        for (int i = 0; i < 8; i++, from += step)
+            v[i] = *from;
+    }
+
+    /* The warp's lines, a thread's elements of them. ALL: none is beyond the matrix. LAST: the chunk may be the last: zeros beyond k. */
+    template <bool ALL, bool LAST> __device__ void load_lines(float (&v)[2][2][8]) const
+    {
+        float *const all = &v[0][0][0];
+        const int first = min(of_warp(), rows - 1), lines = rows - of_warp();
+        const float *from = x[0] + (first - min(in_block(), rows - 1)) * ld + int(threadIdx.x % 32) - lane_k() + chunk * CHUNK;
+        const int left = k - chunk * CHUNK - threadIdx.x % 32;
+        const int64_t step = opaque(ld);
+#pragma unroll
+        for (int row = 0; row < OF_WARP; row++, from += ALL || row < lines ? step : 0)
+#pragma unroll
+            for (int g = 0; g < 2; g++)
+                all[row * 2 + g] = !LAST || g * 32 < left ? from[g * 32] : 0;
+    }
+
+    __device__ void load_last(float (&v)[2][2][8]) const
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int g = 0; g < 2; g++) {
+                const float *from = x[h] + (chunk * CHUNK + g * 32) * k_step();
+                const int left = k - chunk * CHUNK - g * 32 - lane_k();
+                const int64_t step = opaque(k_step());
+#pragma unroll
+                for (int i = 0; i < 8; i++, from += step)
+                    v[h][g][i] = i < left ? *from : 0;
+            }
     }
 
     __device__ void load(float (&v)[2][2][8]) const
     {
-        if (dealt) {
-            float *const all = &v[0][0][0];
-            const float *from = line + chunk * CHUNK;
-            const int left = k - chunk * CHUNK - threadIdx.x % 32;
+        const bool last = (chunk + 1) * CHUNK > k;
+        if (is_dealt() && last)
+            load_lines<false, true>(v);
+        else if (is_dealt() && rows - of_warp() < OF_WARP)
+            load_lines<false, false>(v);
+        else if (is_dealt())
+            load_lines<true, false>(v);
+        else if (last)
+            load_last(v);
+        else {
 #pragma unroll
-            for (int row = 0; row < OF_WARP; row++, from += ld)
+            for (int h = 0; h < 2; h++)
 #pragma unroll
                 for (int g = 0; g < 2; g++)
-                    all[row * 2 + g] = row < lines && g * 32 < left ? from[g * 32] : 0;
-            return;
+                    load(v[h][g], h, chunk * CHUNK + g * (CHUNK / 2));
         }
-#pragma unroll
-        for (int h = 0; h < 2; h++)
-#pragma unroll
-            for (int g = 0; g < 2; g++)
-                load(v[h][g], h, chunk * CHUNK + g * (CHUNK / 2));
     }
 
-    /* To be called between load and the use of v. */
-    __device__ void deal(float (&v)[2][2][8]) const
+    /* To be called between load and the use of v. memory: the block's, DEALT of it. */
+    __device__ void deal(float (&v)[2][2][8], float *memory) const
     {
-        if (!dealt)
+        if (!is_dealt())
             return;
+        float *const dealt = memory + of_warp() * PITCH;
         const int lane = threadIdx.x % 32;
         const float *const all = &v[0][0][0];
         __syncwarp();
@@ -132,12 +182,22 @@ struct share {
     __device__ bool thin(int count, int h) const;
 };
 
-/* An element that BF16's pieces cannot be: too large, too small, Inf or NaN. */
-__device__ inline bool beyond_bf16(float x)
-{
-    const unsigned size = __float_as_uint(x) << 1;
-    return size != 0 && size - ((127 - 58) << 24) >= (58 + 49) << 24;
-}
+/* An element's bits less the sign, times two: in the order of sizes, Inf and NaN last. */
+__device__ inline unsigned size_of(float x) { return __float_as_uint(x) << 1; }
+
+/* The largest and the smallest but 0 of some elements. */
+struct range {
+    unsigned most = 0, least = ~0u; /* the smallest less one, so that 0 is none */
+
+    __device__ void add(unsigned size)
+    {
+        most = max(most, size);
+        least = min(least, size - 1);
+    }
+
+    /* Is one that BF16's pieces cannot be: too large, too small, Inf or NaN? */
+    __device__ bool beyond_bf16() const { return most >= (127u + 49) << 24 || least < ((127u - 58) << 24) - 1; }
+};
 
 /* Over the 4 threads that share a row. */
 template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
@@ -150,34 +210,38 @@ template <int PIECES_> struct fp16_tier {
     static constexpr int PIECES = PIECES_;
     static constexpr unsigned NOT = GG_NOT_FP16;
     static constexpr bool KEEPS = false; /* is never split anew */
-    float scale[2];                     /* of this thread's two rows */
-    bool zero[2];                       /* their first elements are 0; then all must be */
-    bool bad = false, bad_next = false; /* for this tier; for BF16 */
+    float scale[2];                      /* of this thread's two rows */
+    unsigned most[2];                    /* the size that no element may exceed; 0 where the first elements are: all must be */
+    bool bad = false, bad_next = false;  /* for this tier; for BF16 */
 
-    __device__ void look(const share &s, bool write)
+    __device__ void look(const share &s)
     {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float v[8], most = 0;
+            float v[8], largest = 0;
             s.load(v, h, 0);
             for (int i = 0; i < 8; i++)
-                most = fmaxf(most, fabsf(v[i]));
-            most = over_row([](float x, float y) { return fmaxf(x, y); }, most);
-            const int exponent = int(__float_as_uint(most) >> 23) - 127;
+                largest = fmaxf(largest, fabsf(v[i]));
+            largest = over_row([](float x, float y) { return fmaxf(x, y); }, largest);
+            const int exponent = int(__float_as_uint(largest) >> 23) - 127;
             const bool out = exponent < -45 || exponent > 45;
-            zero[h] = most == 0;
-            bad |= out && !zero[h];
+            const float back = out ? 1 : __uint_as_float((127 - 12 + exponent) << 23);
+            bad |= out && largest != 0;
             scale[h] = out ? 1 : __uint_as_float((127 + 12 - exponent) << 23);
-            if (write && s.lane_k() == 0 && s.inside[h])
-                *s.scale[h] = out ? 1 : __uint_as_float((127 - 12 + exponent) << 23);
+            most[h] = largest == 0 ? 0 : size_of(60000.f * back);
         }
     }
+
+    /* What a row's pieces are to be multiplied by. */
+    __device__ float back(int h) const { return 1 / scale[h]; }
 
     /* The pieces of 8 elements; how many of them count. */
     __device__ int split(const float (&v)[8], int h, uint4 (&out)[PIECES])
     {
         __half2 *hi = reinterpret_cast<__half2 *>(&out[0]), *lo = reinterpret_cast<__half2 *>(&out[PIECES - 1]);
+        const unsigned enough = most[h] ? (most[h] & 255u << 24) - (8u << 24) : 0; /* 128 is 8 powers of two below 60000 */
         int large = 0;
+        range sizes;
 #pragma unroll
         for (int i = 0; i < 8; i += 2) {
             const float y0 = v[i] * scale[h], y1 = v[i + 1] * scale[h];
@@ -186,11 +250,16 @@ template <int PIECES_> struct fp16_tier {
                 const float2 back = __half22float2(hi[i / 2]);
                 lo[i / 2] = __floats2half2_rn(y0 - back.x, y1 - back.y);
             }
-            large += (fabsf(y0) >= 128.f) + (fabsf(y1) >= 128.f);
-            bad |= !(fabsf(y0) <= 60000.f && fabsf(y1) <= 60000.f) || (zero[h] && (y0 != 0 || y1 != 0));
-            bad_next |= beyond_bf16(v[i]) || beyond_bf16(v[i + 1]);
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const unsigned size = size_of(v[i + e]);
+                sizes.add(size);
+                large += size >= enough;
+            }
         }
-        return zero[h] ? 8 : large;
+        bad |= sizes.most > most[h];
+        bad_next |= sizes.beyond_bf16();
+        return large;
     }
 };
 
@@ -200,18 +269,15 @@ struct bf16_tier {
     static constexpr bool KEEPS = true;
     bool bad = false, bad_next = false;
 
-    __device__ void look(const share &s, bool write)
-    {
-        for (int h = 0; h < 2; h++)
-            if (write && s.lane_k() == 0 && s.inside[h])
-                *s.scale[h] = 1;
-    }
+    __device__ void look(const share &) {}
+    __device__ float back(int) const { return 1; }
 
     __device__ int split(const float (&v)[8], int, uint4 (&out)[PIECES])
     {
         __nv_bfloat162 *a0 = reinterpret_cast<__nv_bfloat162 *>(&out[0]);
         __nv_bfloat162 *a1 = reinterpret_cast<__nv_bfloat162 *>(&out[1]), *a2 = reinterpret_cast<__nv_bfloat162 *>(&out[2]);
         int nonzero = 0;
+        range sizes;
 #pragma unroll
         for (int i = 0; i < 8; i += 2) {
             float2 x = make_float2(v[i], v[i + 1]);
@@ -222,9 +288,14 @@ struct bf16_tier {
             back = __bfloat1622float2(a1[i / 2]);
             x.x -= back.x, x.y -= back.y;
             a2[i / 2] = __float22bfloat162_rn(x);
-            nonzero += (v[i] != 0) + (v[i + 1] != 0);
-            bad |= beyond_bf16(v[i]) || beyond_bf16(v[i + 1]);
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const unsigned size = size_of(v[i + e]);
+                sizes.add(size);
+                nonzero += size != 0;
+            }
         }
+        bad |= sizes.beyond_bf16();
         return nonzero;
     }
 };
@@ -245,37 +316,42 @@ template <typename TIER> __device__ void split(const gg_args &p)
     __shared__ __align__(16) float dealt[DEALT];
     if (threadIdx.x == 0)
         said = 0;
+    share s(p, TIER::PIECES);
     __syncthreads();
-    if (gg_gated(p))
+    if (gg_gate(p) || share::is_beyond(p))
         return;
-    share s(p, TIER::PIECES, dealt);
-    if (TIER::KEEPS && (s.is_a ? p.keeps_a : p.keeps_b) && verdict_of(p) & GG_WAS_BF16)
+    const unsigned before = verdict_of(p);
+    if (TIER::KEEPS && (s.is_a ? p.keeps_a : p.keeps_b) && before & GG_WAS_BF16)
         return;
     float v[2][2][8];
     s.load(v);
     TIER tier;
-    tier.look(s, s.chunk == 0);
+    tier.look(s);
+    if ((before & p.gate_mask) != p.gate_value)
+        return;
+    if (s.chunk == 0 && s.lane_k() == 0)
+        for (int h = 0; h < 2; h++)
+            if (s.inside[h])
+                *s.scale(h) = tier.back(h);
     for (;;) {
-        uint4 pieces[2][2][TIER::PIECES];
-        s.deal(v);
+        s.deal(v, dealt);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const int count = tier.split(v[h][0], h, pieces[h][0]) + tier.split(v[h][1], h, pieces[h][1]);
+            uint4 pieces[2][TIER::PIECES];
+            const int count = tier.split(v[h][0], h, pieces[0]) + tier.split(v[h][1], h, pieces[1]);
             tier.bad |= s.thin(count, h);
-        }
-        const unsigned found = __reduce_or_sync(~0u, (tier.bad ? TIER::NOT : 0) | (tier.bad_next ? unsigned(GG_NOT_BF16) : 0));
-        if (found && threadIdx.x % 32 == 0 && (atomicOr(&said, found) & found) != found)
-            atomicOr(p.verdict, found);
-        if (found & TIER::NOT)
-            return;
-        tier.bad_next = false;
-#pragma unroll
-        for (int h = 0; h < 2; h++)
+            const unsigned found = __reduce_or_sync(~0u, (tier.bad ? TIER::NOT : 0) | (tier.bad_next ? unsigned(GG_NOT_BF16) : 0));
+            if (found && threadIdx.x % 32 == 0 && (atomicOr(&said, found) & found) != found)
+                atomicOr(p.verdict, found);
+            if (found & TIER::NOT)
+                return;
+            tier.bad_next = false;
 #pragma unroll
             for (int g = 0; g < 2; g++)
 #pragma unroll
                 for (int i = 0; i < TIER::PIECES; i++)
-                    *reinterpret_cast<uint4 *>(s.to + (g * TIER::PIECES + i) * PIECE_BYTES + h * gg_swizzled(8, 0)) = pieces[h][g][i];
+                    *reinterpret_cast<uint4 *>(s.to + (g * TIER::PIECES + i) * PIECE_BYTES + h * gg_swizzled(8, 0)) = pieces[g][i];
+        }
         if (++s.chunk == s.end)
             return;
         const unsigned verdict = verdict_of(p);
@@ -288,18 +364,18 @@ template <typename TIER> __device__ void split(const gg_args &p)
 
 __device__ inline void certify(const gg_args &p)
 {
-    if (gg_gated(p) || verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
+    if (gg_gated(p) || share::is_beyond(p) || verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
         return;
     __shared__ __align__(16) float dealt[DEALT];
-    share s(p, 0, dealt);
+    share s(p, 0);
     fp16_tier<1> half;
     bf16_tier brain;
     bool thin[2] = {};
-    half.look(s, false);
+    half.look(s);
     for (; s.chunk < s.end; s.chunk++) {
         float v[2][2][8];
         s.load(v);
-        s.deal(v);
+        s.deal(v, dealt);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             uint4 unused[3], unused_too[1];

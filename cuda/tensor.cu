@@ -18,11 +18,12 @@ static_assert(bf16::SHARED == gg_shared_tensor_bf16, "kernels.def");
 
 template <typename kernel> __device__ inline void run(const gg_args &p)
 {
-    if (gg_gated(p))
-        return;
-    if (kernel::PIECES == 3 && blockIdx.x + threadIdx.x == 0)
-        atomicOr(p.verdict, GG_WAS_BF16);
-    kernel::run(p);
+    kernel::run(p, [&] {
+        const bool leaves = gg_gated<true>(p);
+        if (!leaves && kernel::PIECES == 3 && blockIdx.x + threadIdx.x == 0)
+            atomicOr(p.verdict, GG_WAS_BF16);
+        return leaves;
+    });
 }
 
 extern "C" {

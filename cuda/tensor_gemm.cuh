@@ -223,8 +223,10 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                      : "memory");
     }
 
-    static __device__ void produce(const gg_args &p, ring_t ring, unsigned shared)
+    /* leaves: as run's, asked when it is known what to copy first. False: it left. */
+    template <typename LEAVES> static __device__ bool produce(const gg_args &p, ring_t ring, unsigned shared, LEAVES leaves)
     {
+        bool entered = false;
         const int64_t row_bytes = int64_t(work::total(p)) * PANEL_BYTES;
         for (work w; w.more(p); w.next(p)) {
             const item t = w.now(p);
@@ -240,6 +242,9 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             const char *edge = beside.what == ROWS ? static_cast<const char *>(p.pieces_a) + beside.m * row_bytes
                                                    : static_cast<const char *>(p.pieces_b) + beside.n * row_bytes;
             edge += first + beside.group * STRIP_BYTES;
+            if (!entered && leaves())
+                return false;
+            entered = true;
             for (int step = 0; step < work::steps(p); step++) {
                 const unsigned to = shared + ring.stage * STAGE_BYTES, barrier = ring.full + 8 * ring.stage;
                 ring.wait_empty();
@@ -267,6 +272,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                 ring.next();
             }
         }
+        return true;
     }
 
     /* All threads of the cluster. */
@@ -420,23 +426,37 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         }
     }
 
-    static __device__ float scaled(const gg_args &p, float sum, float scale, const float *c)
-    {
-        const float exact = sum * scale;
-        return p.beta == 0 ? float(p.alpha) * exact : fmaf(float(p.alpha), exact, float(p.beta) * *c);
-    }
+    /* alpha and beta, out of the double that each is in, and C's pitch; not before they are wanted, as the main loop has no registers for them. */
+    struct factors {
+        float alpha, beta;
+        int64_t ldc;
+
+        __device__ factors(const gg_args &p) : ldc(p.ldc)
+        {
+            asm volatile("cvt.rn.f32.f64 %0, %1;" : "=f"(alpha) : "d"(p.alpha));
+            asm volatile("cvt.rn.f32.f64 %0, %1;" : "=f"(beta) : "d"(p.beta));
+            asm volatile("" : "+l"(ldc));
+        }
+
+        __device__ float scaled(float sum, float scale, const float *c) const
+        {
+            const float exact = sum * scale;
+            return beta == 0 ? alpha * exact : fmaf(alpha, exact, beta * *c);
+        }
+    };
 
     template <int COUNT> static __device__ void store_strip(const gg_args &p, const item &t, const float (&sum)[COUNT])
     {
         const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+        const factors by(p);
 #pragma unroll
         for (int v = 0; v < COUNT; v++) {
             const int wide = warp * 16 + lane / 4 + v / 2 % 2 * 8, thin = (t.group + v / 4) * STRIP + lane % 4 * 2 + v % 2;
             const int64_t i = t.what == ROWS ? int64_t(t.m) * TILE + thin : int64_t(t.m) * WIDE + wide;
             const int64_t j = t.what == ROWS ? int64_t(t.n) * WIDE + wide : int64_t(t.n) * TILE + thin;
-            float *const c = static_cast<float *>(p.c) + i + j * p.ldc;
+            float *const c = static_cast<float *>(p.c) + i + j * by.ldc;
             if (i < p.m && j < p.n)
-                *c = scaled(p, sum[v], p.scale_b[j] * p.scale_a[i], c);
+                *c = by.scaled(sum[v], p.scale_b[j] * p.scale_a[i], c);
         }
     }
 
@@ -455,6 +475,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
     /* Where there is no total. */
     static __device__ void store_pairs(const gg_args &p, int64_t i0, int64_t j0, const float (&sum)[SUMS])
     {
+        const factors by(p);
         const bool vec = p.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(p.c) % 8 == 0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -462,7 +483,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             if (j >= p.n)
                 continue;
             const float scale = p.scale_b[j];
-            float *column = static_cast<float *>(p.c) + j * p.ldc;
+            float *column = static_cast<float *>(p.c) + j * by.ldc;
 #pragma unroll
             for (int q = 0; q < 16; q++) {
                 const int64_t i = i0 + q * 8;
@@ -470,7 +491,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     if (i + e < p.m)
-                        v[e] = scaled(p, sum[q * 4 + h * 2 + e], scale * p.scale_a[i + e], column + i + e);
+                        v[e] = by.scaled(sum[q * 4 + h * 2 + e], scale * p.scale_a[i + e], column + i + e);
                 if (vec && i + 1 < p.m)
                     *reinterpret_cast<float2 *>(column + i) = make_float2(v[0], v[1]);
                 else
@@ -482,10 +503,39 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         }
     }
 
+    /* A warp's last step, 16 sums a lane at a time: v[e][r] goes to to(e, r) if (e, r) is inside C. Loads first, as they take long. */
+    template <typename INSIDE, typename SCALE, typename TO>
+    static __device__ void put(const factors &by, const float (&v)[4][4], INSIDE inside, SCALE scale, TO to)
+    {
+        if (by.beta == 0) {
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                if (inside(i / 4, i % 4))
+                    *to(i / 4, i % 4) = by.alpha * (v[i / 4][i % 4] * scale(i / 4, i % 4));
+            return;
+        }
+        float old[16];
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            old[i] = inside(i / 4, i % 4) ? *to(i / 4, i % 4) : 0;
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            if (inside(i / 4, i % 4))
+                *to(i / 4, i % 4) = fmaf(by.alpha, v[i / 4][i % 4] * scale(i / 4, i % 4), by.beta * old[i]);
+    }
+
     /* By way of the warp's own memory, where its total was: 16 columns of 512 bytes, 2048 apart. Four columns' rows are interchanged such that
-     * neither side has two lanes at one bank. */
+     * neither side has two lanes at one bank. (Four columns at a time, and alpha and beta made float once: column by column, an element's load and
+     * store after the other, a tile's store took 4.3 us, half as long as the products of k = 1024.) */
     static __device__ void store_columns(const gg_args &p, unsigned memory, int64_t i0, int64_t j0, int lane, const float (&sums)[SUMS])
     {
+        const factors by(p);
+        const int rows = int(min(int64_t(TILE), p.m - i0)), columns = int(min(int64_t(16), p.n - j0)); /* of C from i0, j0 on */
+        const float of_column = lane % 16 < columns ? p.scale_b[j0 + lane % 16] : 0;
+        float of_rows[TILE / 32];
+#pragma unroll
+        for (int r = 0; r < TILE / 32; r++)
+            of_rows[r] = r * 32 < rows ? p.scale_a[i0 + r * 32] : 0;
         __syncwarp();
 #pragma unroll
         for (int h = 0; h < 2; h++)
@@ -497,18 +547,20 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                              : "memory");
             }
         __syncwarp();
-        float *c = static_cast<float *>(p.c) + i0 + j0 * p.ldc, of_rows[TILE / 32];
-        for (int i = 0; i < TILE / 32; i++)
-            of_rows[i] = i0 + i * 32 < p.m ? p.scale_a[i0 + i * 32] : 0;
-        for (int column = 0; column < 16 && j0 + column < p.n; column++, c += p.ldc) {
-            const float scale = p.scale_b[j0 + column];
+        float *c = static_cast<float *>(p.c) + i0 + j0 * by.ldc;
+#pragma unroll 1
+        for (int column = 0; column < 16; column += 4, memory += 4 * 2048, c += 4 * by.ldc) {
+            float v[4][4], scale[4];
 #pragma unroll
-            for (int row = 0; row < TILE; row += 32) {
-                float sum;
-                asm volatile("ld.shared.f32 %0, [%1];" : "=f"(sum) : "r"(memory + column * 2048 + (row + (lane ^ (column % 4 * 8))) * 4) : "memory");
-                if (i0 + row < p.m)
-                    c[row] = scaled(p, sum, scale * of_rows[row / 32], c + row);
+            for (int e = 0; e < 4; e++) {
+#pragma unroll
+                for (int r = 0; r < 4; r++)
+                    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v[e][r]) : "r"(memory + e * 2048 + (lane ^ e * 8) * 4 + r * 128) : "memory");
+                scale[e] = __shfl_sync(~0u, of_column, column + e);
             }
+            put(
+                by, v, [&](int e, int r) { return column + e < columns && r * 32 < rows; }, [&](int e, int r) { return scale[e] * of_rows[r]; },
+                [&](int e, int r) { return c + e * by.ldc + r * 32; });
         }
         __syncwarp();
     }
@@ -520,6 +572,9 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         asm volatile("" : "+r"(thread));
         const int warp = thread / 32 % 4, lane = thread % 32;
         const unsigned memory = shared + STAGES * STAGE_BYTES + thread / 128 * GROUP_BYTES + warp * 512;
+        const factors by(p);
+        const int64_t i = m0 + warp * 16 + lane % 16;
+        const float of_row = i < p.m ? p.scale_a[i] : 0;
         __syncwarp();
 #pragma unroll
         for (int q = 0; q < 16; q++)
@@ -529,24 +584,29 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                              "f"(sum[q * 4 + v])
                              : "memory");
         __syncwarp();
-        const int64_t i = m0 + warp * 16 + lane % 16;
-        const float of_row = i < p.m ? p.scale_a[i] : 0;
-        for (int q = 0; q < 16; q++)
+        unsigned from = memory + (lane / 16 * 64 + lane / 8 % 2 * 32 + lane % 8) * 4;
+        float *c = static_cast<float *>(p.c) + i + (n0 + lane / 16) * by.ldc;
+#pragma unroll 1
+        for (int64_t j = n0; j < n0 + TILE; j += 32, from += 4 * 2048, c += 32 * by.ldc) {
+            const int columns = int(min(int64_t(32), p.n - j)) - lane / 16;
+            const float of_columns = j + lane < p.n ? p.scale_b[j + lane] : 0;
+            float v[4][4], scale[4][4];
 #pragma unroll
-            for (int pair = 0; pair < 4; pair++) {
-                const int64_t j = n0 + q * 8 + pair * 2 + lane / 16;
-                float value, *const c = static_cast<float *>(p.c) + i + j * p.ldc;
-                asm volatile("ld.shared.f32 %0, [%1];"
-                             : "=f"(value)
-                             : "r"(memory + q * 2048 + (lane / 16 * 64 + lane / 8 % 2 * 32 + pair * 8 + lane % 8) * 4)
-                             : "memory");
-                if (i < p.m && j < p.n)
-                    *c = scaled(p, value, p.scale_b[j] * of_row, c);
-            }
+            for (int q = 0; q < 4; q++)
+#pragma unroll
+                for (int pair = 0; pair < 4; pair++) {
+                    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v[q][pair]) : "r"(from + q * 2048 + pair * 32) : "memory");
+                    scale[q][pair] = __shfl_sync(~0u, of_columns, q * 8 + pair * 2 + lane / 16) * of_row;
+                }
+            put(
+                by, v, [&](int q, int pair) { return i < p.m && q * 8 + pair * 2 < columns; }, [&](int q, int pair) { return scale[q][pair]; },
+                [&](int q, int pair) { return c + (q * 8 + pair * 2) * by.ldc; });
+        }
         __syncwarp();
     }
 
-    static __device__ void run(const gg_args &p)
+    /* leaves: waits until the pieces are there; whether this kernel is to leave. Asked by every thread that does something, as late as may be. */
+    template <typename LEAVES> static __device__ void run(const gg_args &p, LEAVES leaves)
     {
         extern __shared__ __align__(128) char shared_memory[];
         const unsigned shared = (gg_shared(shared_memory) + 1023) & ~1023u; /* swizzle patterns repeat every 1024 bytes */
@@ -556,8 +616,8 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         __syncthreads();
         if (threadIdx.x >= GG_CONSUMERS) {
             gg_give_registers<EDGES ? 40 : 24>();
-            if (threadIdx.x == GG_CONSUMERS)
-                produce(p, ring, shared);
+            if (threadIdx.x == GG_CONSUMERS ? !produce(p, ring, shared, leaves) : SHARES == 1 || leaves())
+                return;
             if constexpr (SHARES == 2) {
                 __syncwarp();
                 cluster_barrier();
@@ -565,7 +625,8 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             }
         } else {
             gg_take_registers<EDGES ? 232 : 240>();
-            consume(p, ring, shared);
+            if (!leaves())
+                consume(p, ring, shared);
         }
     }
 };

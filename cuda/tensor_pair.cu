@@ -1,5 +1,5 @@
-/* tensor_pair.cu — tensor_fp16_pair and sgemm_128x64 in one kernel, for where a chain would have the one of them do what the other may not, in the same
- * tiles: operands that fail then cost a launch less, 14 % at n = 832, 6 % at 1024 (H200). The code that runs if they do not lies far from the
+/* tensor_pair.cu — tensor_fp16_pair and sgemm_128x64 in one kernel, for where a chain would have the one of them do what the other may not, in the
+ * same tiles: operands that fail then cost a launch less, 14 % at n = 832, 6 % at 1024 (H200). The code that runs if they do not lies far from the
  * kernel's beginning, and to fetch that costs 3 to 7 %; with the branch the other way round it would be FFMA that is fetched late.
  * (FFMA wants ptxas -O1, see ffma.cuh, but beside this product -O1 numbers its registers badly.) */
 #include "sgemm.cuh"
@@ -12,9 +12,7 @@ static_assert(fp16_pair::SHARED == gg_shared_tensor_fp16_or_ffma && fallback::SH
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) tensor_fp16_or_ffma(const __grid_constant__ gg_args p)
 {
-    if (!gg_gated(p))
-        fp16_pair::run(p);
-    else
-        gg_run_now<fallback>(p);
+    gg_either(
+        p, [&] { fp16_pair::run(p, [] { return false; }); }, [&] { gg_run_now<fallback>(p); });
 }
 #endif

@@ -24,7 +24,7 @@ enum gg_role {
     GG_FIXUP,          /* adds the parts of tiles that were cut along k */
     GG_SKINNY_SUM,     /* adds the pieces of a GG_SKINNY */
     GG_SLIM_TWO,       /* two products of the GG_SLIM with the same tile_n */
-    GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64 */
+    GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64; the same with 64×128 */
     GG_TENSOR_EDGE,    /* GG_TENSOR, from FP16 on, in tiles that take the rows and columns beyond them */
     GG_TENSOR_PAIR_EDGE, /* the GG_TENSOR_PAIR of FP16 likewise */
     GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
@@ -133,10 +133,10 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
  * waits for the stream. */
 const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
 
-/* When a kernel is to run: (*verdict & mask) == value, verdict in GPU memory; else it leaves at once. */
+/* When a kernel is to run: (*verdict & mask) == value, verdict in GPU memory; else it leaves at once. first: see gate_first of struct gg_args. */
 struct gg_gate {
     void *verdict;
-    uint32_t mask, value;
+    uint32_t mask, value, first;
 };
 
 /* gg_launch of a row that is not GG_TENSOR, behind a gate, with `memory`, of which `bytes` may be used, in place of gg_gpu_workspace: it must be the
@@ -146,6 +146,9 @@ bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, cons
 
 /* p as a kernel sees it, less what is the row's own; behind a gate, unless that is NULL. */
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate);
+
+/* What a GG_TMA… row wants beside that when it has a tile a block; other rows want nothing. False: the driver failed. */
+bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row, const struct gg_gemm *p);
 
 /* A kernel of a chain, be it the split, the product or FFMA: all of them begin with gg_gated. */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);

@@ -129,6 +129,13 @@ static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, con
                              : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128);
 }
 
+bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    args->splits = args->groups = 1;
+    return !gg_is_tma(row) || (tile_map(&args->map_a, row, p->a, p->m, p->k, p->lda, p->a_kmajor, row->tile_m) &&
+                               tile_map(&args->map_b, row, p->b, p->n, p->k, p->ldb, p->b_kmajor, row->tile_n));
+}
+
 /* How the k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch that takes. It is planned for all of k. */
 struct cutting {
     int splits, groups;
@@ -233,7 +240,8 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
                             .c_vec = !gg_must_pack(p->type, p->c, p->ldc),
                             .verdict = gate ? gate->verdict : NULL,
                             .gate_mask = gate ? gate->mask : 0,
-                            .gate_value = gate ? gate->value : 0};
+                            .gate_value = gate ? gate->value : 0,
+                            .gate_first = gate ? gate->first : 0};
 }
 
 static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p)

@@ -253,8 +253,7 @@ static bool launch_block(struct job *job, const struct gg_step *s, bool first)
     const int64_t i = s->rows.begin, j = s->cols.begin, m = extent(s->rows), n = extent(s->cols);
     const int64_t new_m = gg_max(0, s->rows.end - job->split_m), new_n = gg_max(0, s->cols.end - job->split_n);
     job->split_m += new_m, job->split_n += new_n;
-    return (!first || gg_chain_begin(&job->chain)) && gg_chain_split(&job->chain, q, i, j, m, n, new_m, new_n) &&
-           (m == 0 || n == 0 || gg_chain_block(&job->chain, q, i, j, m, n));
+    return (!first || gg_chain_begin(&job->chain)) && gg_chain_block(&job->chain, q, i, j, m, n, new_m, new_n);
 }
 
 static bool launch_step(struct job *job, int i)

@@ -4,7 +4,7 @@
 
 #include "../cuda/kernel.h"
 
-enum { TILE = 128, CHUNK = 64 };
+enum { TILE = 128, CHUNK = 64, MOST_Y = 65535 /* of a grid */ };
 enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* as the rows of GG_TENSOR, and of GG_SPLIT */
 
 /* By tier: 16-bit pieces of an element, and what a verdict against it says. */
@@ -46,6 +46,7 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
     for (enum tier t = first_tier(chain); t != tier; t = next_tier(chain, t))
         gate.value |= tiers[t].not ;
     gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not );
+    gate.first = tiers[first_tier(chain)].not ;
     return gate;
 }
 
@@ -155,13 +156,12 @@ static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int6
  * n = 2048, where it takes three and not one, the whole call is 4 % faster (H200). */
 static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args args, int64_t m, int64_t n)
 {
-    const int64_t chunks = gg_ceil_div(args.k, CHUNK);
-    const double rows = (double)(gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE)), full = 3.0 * chain->dev->arch.sms;
+    const int64_t chunks = gg_ceil_div(args.k, CHUNK), rows = gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE);
+    args.splits = (int)gg_min(4, (int64_t)((double)rows * (double)chunks / (3.0 * chain->dev->arch.sms)) + 1);
     args.m = m, args.n = n;
-    args.splits = (int)gg_min(4, (int64_t)(rows * (double)chunks / full) + 1);
-    const double blocks = rows * (double)gg_ceil_div(chunks, args.splits);
-    return blocks == 0 || (blocks <= 2147483647.0 &&
-                           gg_launch_link(chain->dev, row_of(GG_SPLIT, tier), (struct gg_dim){(unsigned)blocks, 1, 1, 0}, chain->stream, &args));
+    const int64_t planes = gg_ceil_div(rows, MOST_Y);
+    const struct gg_dim grid = {(unsigned)gg_ceil_div(chunks, args.splits), (unsigned)gg_ceil_div(rows, gg_max(planes, 1)), (unsigned)planes, 0};
+    return rows == 0 || (planes <= MOST_Y && gg_launch_link(chain->dev, row_of(GG_SPLIT, tier), grid, chain->stream, &args));
 }
 
 /* C(i…i+m, j…j+n) of q. */
@@ -202,22 +202,6 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
     return split(chain, CERTIFY, gg_launch_args(q, &open), q->m, q->n);
 }
 
-/* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
- * leaves none for the next: that one splits anew what the block needs, but for an operand of which it has served all before. */
-bool gg_chain_split(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n)
-{
-    for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
-        const bool anew = tier != first_tier(chain);
-        const int64_t rows = anew ? m : new_m, cols = anew ? n : new_n, row = i + m - rows, col = j + n - cols;
-        const struct gg_gemm part = block_of(q, row, col, rows, cols);
-        struct gg_args args = block_args(chain, tier, q, &part, row, col);
-        args.keeps_a = new_m == 0 && !chain->strips, args.keeps_b = new_n == 0 && !chain->strips;
-        if (!split(chain, tier, args, rows, cols))
-            return false;
-    }
-    return true;
-}
-
 /* From its pieces, by `kernel` or the one of the tier; pairs of blocks take a tile or a strip, single ones several. */
 static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kernel, enum tier tier, const struct gg_args *args)
 {
@@ -231,29 +215,50 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
     return gg_launch_link(chain->dev, kernel, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
-/* Whether GG_TENSOR_OR_FFMA is all of the chain's product: FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit. */
-static bool in_one(const struct gg_chain *chain, const struct gg_choice *ffma)
+/* The row that is all of the chain's product, if FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit; or NULL. */
+static const struct gg_kernel *in_one(const struct gg_chain *chain, const struct gg_choice *ffma, const struct layout *c)
 {
     const struct gg_kernel *row = ffma->kernel;
-    return chain->row == row_of(GG_TENSOR_PAIR, FP16) && row && row->tile_m * row->tile_n == TILE * TILE / 2 &&
-           (row->role == GG_PERSISTENT || (row->role == GG_TMA_ONCE && ffma->cluster == 1)) && ffma->splits == 1 &&
-           ffma->strip_m + ffma->strip_n == 0;
+    if (chain->row != row_of(GG_TENSOR_PAIR, FP16) || c->edges || !row || row->tile_m * row->tile_n != TILE * TILE / 2 || ffma->splits != 1 ||
+        ffma->strip_m + ffma->strip_n > 0)
+        return NULL;
+    return row->role == GG_PERSISTENT                       ? row_of(GG_TENSOR_OR_FFMA, 0)
+           : row->role == GG_TMA_ONCE && ffma->cluster == 1 ? row_of(GG_TENSOR_OR_FFMA, 1)
+                                                            : NULL;
 }
 
-bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
+/* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
+ * leaves none for the next: that one splits anew what the block needs, but for an operand of which it has served all before. */
+bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n)
 {
     const struct gg_gemm block = block_of(q, i, j, m, n);
+    const bool multiplies = m > 0 && n > 0;
     struct gg_gemm strict;
-    const struct gg_choice ffma = strict_choice(chain, &block, &strict);
-    const bool one = in_one(chain, &ffma) && !layout_of(chain->row, FP16, m, n, q->k, chain->dev->arch.sms).edges;
+    struct gg_choice ffma = {0};
+    const struct gg_kernel *one = NULL;
+    if (multiplies) {
+        const struct layout c = layout_of(chain->row, FP16, m, n, q->k, chain->dev->arch.sms);
+        ffma = strict_choice(chain, &block, &strict);
+        one = in_one(chain, &ffma, &c);
+    }
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
-        struct gg_args args = block_args(chain, tier, q, &block, i, j);
-        args.move_back = one;
-        if (!multiply(chain, one ? row_of(GG_TENSOR_OR_FFMA, 0) : NULL, tier, &args))
+        const bool anew = tier != first_tier(chain);
+        const int64_t rows = anew ? m : new_m, cols = anew ? n : new_n, row = i + m - rows, col = j + n - cols;
+        const struct gg_gemm part = block_of(q, row, col, rows, cols);
+        struct gg_args args = block_args(chain, tier, q, &part, row, col);
+        args.keeps_a = new_m == 0 && !chain->strips, args.keeps_b = new_n == 0 && !chain->strips;
+        args.gate_first = multiplies ? args.gate_first : 0; /* which the first tier's product sees to */
+        if (!split(chain, tier, args, rows, cols))
+            return false;
+        if (!multiplies)
+            continue;
+        args = block_args(chain, tier, q, &block, i, j);
+        args.move_back = 1;
+        if ((one && !gg_launch_maps(&args, ffma.kernel, &block)) || !multiply(chain, one, tier, &args))
             return false;
     }
     const struct gg_gate gate = gate_of(chain, FFMA);
-    return one || (ffma.kernel && gg_launch_gated(chain->dev, &ffma, &strict, chain->stream, &gate, chain->memory, chain->bytes));
+    return one || !multiplies || (ffma.kernel && gg_launch_gated(chain->dev, &ffma, &strict, chain->stream, &gate, chain->memory, chain->bytes));
 }
 
 /* Where the pieces of all fit, to split is to certify, as products come after. Else C is cut, down its columns. */
@@ -263,7 +268,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
     if (!cut(chain, p, &m, &n) || !gg_chain_begin(chain))
         return false;
     if (m == p->m && n == p->n)
-        return gg_chain_split(chain, p, 0, 0, m, n, m, n) && gg_chain_block(chain, p, 0, 0, m, n);
+        return gg_chain_block(chain, p, 0, 0, m, n, m, n);
     if (!gg_chain_certify(chain, p))
         return false;
     for (int64_t j = 0; j < p->n; j += n)
@@ -273,7 +278,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
             q.a = (const float *)p->a + i * (p->a_kmajor ? p->lda : 1);
             q.b = (const float *)p->b + j * (p->b_kmajor ? p->ldb : 1);
             q.c = (float *)p->c + i + j * p->ldc;
-            if (!gg_chain_split(chain, &q, 0, 0, q.m, q.n, q.m, q.n) || !gg_chain_block(chain, &q, 0, 0, q.m, q.n))
+            if (!gg_chain_block(chain, &q, 0, 0, q.m, q.n, q.m, q.n))
                 return false;
         }
     return true;
