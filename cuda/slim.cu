@@ -7,9 +7,9 @@
  *   X with k contiguous: a warp takes ROWS rows, U vectors of 512 bytes of each at a time; its lanes share out k.
  *
  * The U (× ROWS) vectors of a thread are a ring: each is loaded again as soon as it is multiplied, so that up to 64 KB a block are on their way at
- * any time. Y comes to shared memory a CHUNK of k ahead, by cp.async, 16 bytes at a time where it lies so. Where 16-byte loads of X are illegal it
- * is loaded by elements: slow, and select.c knows. No product is masked by a factor of 0: beyond k nothing is loaded, and 0 meets 0; a 0 for X beside
- * a Y that is there would make NaN of Inf.
+ * any time. Y comes to shared memory a CHUNK of k ahead, by cp.async, 16 bytes at a time where it lies so. Where 16-byte loads of X are illegal a
+ * warp's lanes load consecutive elements, likewise many at a time: 511x1x8191 15.6 us, by vectors 512x1x8192 takes 13 to 14.6. No product is masked
+ * by a factor of 0: beyond k nothing is loaded, and 0 meets 0; a 0 for X beside a Y that is there would make NaN of Inf.
  *
  * One long row a warp (slim_d1_long) is read 1.03 to 1.08 times as fast as two side by side; short ones are too little work for a block.
  *
@@ -157,14 +157,27 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         __syncthreads();
     }
 
-    /* FAST: by vectors. Rows beyond the last repeat others. */
-    template <bool FAST, int U> __device__ __forceinline__ void rows()
+    /* Adds up the slices' sums, which are in y. */
+    template <int OF> __device__ __forceinline__ void add_slices()
+    {
+        __syncthreads();
+#pragma unroll 1
+        for (int e = threadIdx.x; e < COLUMNS * BLOCK_X; e += THREADS) {
+            T s = 0;
+#pragma unroll
+            for (int other = 0; other < OF; other++)
+                s += y[other * COLUMNS * BLOCK_X + e];
+            total[e] = s;
+        }
+    }
+
+    /* Rows beyond the last repeat others. */
+    template <int U> __device__ __forceinline__ void rows()
     {
         constexpr int TURN = U * SLICES, FEW = 4;
         static_assert(U % FEW == 0, "the last turn");
         const int lane = threadIdx.x % LANES, slice = threadIdx.x / LANES;
-        const int64_t xx = min(block_x + lane * V, FAST ? size_x - V : size_x - 1);
-        const T *at = x + (FAST ? xx : 0) + (first + slice * U) * ld;
+        const T *at = x + min(block_x + lane * V, size_x - V) + (first + slice * U) * ld;
         T sum[COLUMNS][V] = {};
         vector in[U];
         double pair[COLUMNS][2]; /* sums between turns, two neighbours swapped, so that ptxas puts a sum and what is added to it in unlike banks */
@@ -185,14 +198,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                         asm volatile("mov.b64 {%0, %1}, %2;" : "=f"(sum[c][e + 1]), "=f"(sum[c][e]) : "d"(pair[c][e / 2]));
         };
 
-        auto load = [&](vector &to, int u) {
-            if constexpr (FAST)
-                to = load_vector(at + u * ld);
-            else
-#pragma unroll
-                for (int e = 0; e < V; e++)
-                    to.v[e] = (at + u * ld)[min(xx + e, size_x - 1)];
-        };
+        auto load = [&](vector &to, int u) { to = load_vector(at + u * ld); };
         /* The products of U columns; then(u) after each. */
         auto use = [&](const T *from, auto then) {
             constexpr int TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
@@ -265,45 +271,89 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 out.v[e] = one * sum[c][e];
             *reinterpret_cast<vector *>(&y[(slice * COLUMNS + c) * BLOCK_X + lane * V]) = out;
         }
-        __syncthreads();
-#pragma unroll 1
-        for (int e = threadIdx.x; e < COLUMNS * BLOCK_X; e += THREADS) {
-            T s = 0;
-#pragma unroll
-            for (int other = 0; other < SLICES; other++)
-                s += y[other * COLUMNS * BLOCK_X + e];
-            total[e] = s;
-        }
+        add_slices<SLICES>();
     }
 
-    /* FAST: by vectors. Rows beyond the last repeat it. */
-    template <bool FAST, int U> __device__ __forceinline__ void dots()
+    /* Likewise where 16-byte loads are illegal: lanes take consecutive elements. */
+    template <int U> __device__ __forceinline__ void rows_by_elements()
+    {
+        constexpr int DEPTH = THREADS / BLOCK_X, TURN = U * DEPTH, TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
+        const int lane = threadIdx.x % BLOCK_X, slice = threadIdx.x / BLOCK_X;
+        const T *at = x + min(block_x + lane, size_x - 1) + (first + slice * U) * ld;
+        int left = int(last - first) - slice * U;
+        T sum[COLUMNS] = {}, in[U];
+        auto load = [&](int u) { in[u] = u < left ? __ldg(at + u * ld) : T(0); };
+        ask<false, TURN>(y, first);
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            load(u);
+        chunks<false, TURN>([&](const T *chunk, int depth, int, int) {
+            const T *from = chunk + slice * U * PITCH_X;
+#pragma unroll 1
+            for (; depth > 0; depth -= TURN, from += TURN * PITCH_X) {
+                at += TURN * ld;
+                left -= TURN;
+#pragma unroll
+                for (int u0 = 0; u0 < U; u0 += TAKE) {
+                    vector value[TAKE * COLUMNS / V];
+#pragma unroll
+                    for (int i = 0; i < TAKE * COLUMNS / V; i++)
+                        value[i] = *reinterpret_cast<const vector *>(from + u0 * PITCH_X + i * V);
+#pragma unroll
+                    for (int u = u0; u < u0 + TAKE; u++) {
+#pragma unroll
+                        for (int c = 0; c < COLUMNS; c++) {
+                            const int i = (u - u0) * COLUMNS + c;
+                            sum[c] += in[u] * value[i / V].v[i % V];
+                        }
+                        load(u);
+                    }
+                }
+            }
+        });
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            y[(slice * COLUMNS + c) * BLOCK_X + lane] = sum[c];
+        add_slices<DEPTH>();
+    }
+
+    /* Adds up a warp's lanes. */
+    __device__ __forceinline__ void add_lanes(const T (&sum)[COLUMNS][ROWS])
+    {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                T s = sum[c][r];
+#pragma unroll
+                for (int other = 16; other > 0; other /= 2)
+                    s += __shfl_xor_sync(~0u, s, other);
+                if (threadIdx.x % 32 == 0)
+                    total[c * BLOCK_K + threadIdx.x / 32 * ROWS + r] = s;
+            }
+    }
+
+    /* Rows beyond the last repeat it. */
+    template <int U> __device__ __forceinline__ void dots()
     {
         constexpr int TURN = U * GROUP;
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const T *row[ROWS];
+        const T *row = x + min(block_x + warp * ROWS, size_x - 1) * ld + first + lane * V;
         T sum[COLUMNS][ROWS] = {};
         vector in[U][ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            row[r] = x + min(block_x + warp * ROWS + r, size_x - 1) * ld + first + lane * V;
         const int rows_left = int(min(size_x - block_x - warp * ROWS, int64_t(ROWS)));
 
         auto load = [&](vector(&to)[ROWS], int u) {
-            const T *from = row[0] + u * GROUP;
+            const T *from = row + u * GROUP;
             int exist = rows_left;
             if constexpr (ROWS > 2)
                 asm volatile("" : "+r"(exist)); /* one pointer and no steps kept, not ROWS of them */
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
-                if constexpr (FAST) {
-                    to[r] = load_vector(from);
-                    from += r + 1 < exist ? ld : 0;
-                    asm("" : "+l"(from));
-                } else
-#pragma unroll
-                    for (int e = 0; e < V; e++)
-                        to[r].v[e] = row[r][u * GROUP + e];
+            for (int r = 0; r < ROWS; r++) {
+                to[r] = load_vector(from);
+                from += r + 1 < exist ? ld : 0;
+                asm("" : "+l"(from));
+            }
         };
         auto use = [&](const vector(&of)[ROWS], const T *from) {
 #pragma unroll
@@ -316,11 +366,6 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                         sum[c][r] += of[r].v[e] * value.v[e];
             }
         };
-        auto step = [&](int by) {
-#pragma unroll
-            for (int r = 0; r < (FAST ? 1 : ROWS); r++)
-                row[r] += by;
-        };
         ask<true, TURN>(y, first);
         if (last - first >= TURN)
 #pragma unroll
@@ -331,7 +376,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 #pragma unroll 1
             for (int turn = 0; turn < whole; turn++, from += TURN) {
                 const bool more = turn < ring;
-                step(TURN);
+                row += TURN;
 #pragma unroll
                 for (int u = 0; u < U; u++) {
                     use(in[u], from + u * GROUP);
@@ -339,35 +384,69 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                         load(in[u], u);
                 }
             }
-            int left = depth - whole * TURN - lane * V; /* k of the last, short turn, from row[] on */
+            int left = depth - whole * TURN - lane * V; /* k of the last, short turn, from row on */
 #pragma unroll 1
             for (; left >= V; left -= GROUP, from += GROUP) {
                 vector few[ROWS];
                 load(few, 0);
                 use(few, from);
-                step(GROUP);
+                row += GROUP;
             }
 #pragma unroll 1
             for (int e = 0; e < left; e++) /* fewer than a vector */
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
-                    const T value = (FAST ? row[0] + max(min(r, rows_left - 1), 0) * ld : row[r])[e];
+                    const T value = (row + max(min(r, rows_left - 1), 0) * ld)[e];
 #pragma unroll
                     for (int c = 0; c < COLUMNS; c++)
                         sum[c][r] += value * from[c * PITCH + e];
                 }
         });
+        add_lanes(sum);
+    }
+
+    /* Likewise where 16-byte loads are illegal: lanes take consecutive elements. */
+    template <int U> __device__ __forceinline__ void dots_by_elements()
+    {
+        constexpr int TURN = U * 32;
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const T *row[ROWS];
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
+        for (int r = 0; r < ROWS; r++)
+            row[r] = x + min(block_x + warp * ROWS + r, size_x - 1) * ld + first + lane;
+        int left = int(last - first) - lane;
+        T sum[COLUMNS][ROWS] = {}, in[U][ROWS];
+        auto load = [&](int u) {
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                T s = sum[c][r];
+            for (int r = 0; r < ROWS; r++)
+                in[u][r] = u * 32 < left ? __ldg(row[r] + u * 32) : T(0);
+        };
+        ask<true, TURN>(y, first);
 #pragma unroll
-                for (int other = 16; other > 0; other /= 2)
-                    s += __shfl_xor_sync(~0u, s, other);
-                if (lane == 0)
-                    total[c * BLOCK_K + warp * ROWS + r] = s;
+        for (int u = 0; u < U; u++)
+            load(u);
+        chunks<true, TURN>([&](const T *chunk, int depth, int, int) {
+            const T *from = chunk + lane;
+#pragma unroll 1
+            for (; depth > 0; depth -= TURN, from += TURN) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+                    row[r] += TURN;
+                left -= TURN;
+#pragma unroll
+                for (int u = 0; u < U; u++) {
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        const T value = from[c * PITCH + u * 32];
+#pragma unroll
+                        for (int r = 0; r < ROWS; r++)
+                            sum[c][r] += in[u][r] * value;
+                    }
+                    load(u);
+                }
             }
+        });
+        add_lanes(sum);
     }
 
     /* Adds up the totals of the cluster's blocks, each block some of them. */
@@ -407,13 +486,13 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         slim s(p, shared, block);
         if (s.kmajor) {
             if (s.vec)
-                s.template dots<true, UK>();
+                s.template dots<UK>();
             else
-                s.template dots<false, 1>();
+                s.template dots_by_elements<32 / ROWS>();
         } else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
-            s.template rows<true, UX>();
+            s.template rows<UX>();
         else
-            s.template rows<false, 4>();
+            s.template rows_by_elements<COLUMNS == 1 ? 32 : 16>();
         asm("" : "+r"(block)); /* opaque: nothing that finish() wants is kept in registers until then */
         const slim again(p, shared, block);
         if (again.kmajor)

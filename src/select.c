@@ -57,9 +57,15 @@ enum { GPC = 16 };
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
 
-/* Of GG_SLIM rows, by whether k is contiguous in the large operand and in the small one: the share of `rate` that is left; and the seconds that a
- * thread takes for each load of elements, not of vectors, where the large operand is not aligned or its rows do not fill the last block. */
-static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}}, SLIM_SLOW[2] = {0.65e-6, 0.75e-6};
+/* Of GG_SLIM rows, by whether k is contiguous in the large operand and in the small one: the share of `rate` that is left. */
+static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
+
+/* And by that and the columns: the seconds that 32 k (of 512 bytes of k, where it is contiguous) cost more by elements than by vectors, where the large
+ * operand is not aligned or its rows do not fill the last block. */
+static double slim_slow(const struct gg_kernel *row, bool kmajor)
+{
+    return row->tile_n == 1 ? (kmajor ? 0.1e-6 : 0.08e-6) : row->tile_n == 4 ? 0.4e-6 : kmajor ? 0.75e-6 : 0.65e-6;
+}
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
@@ -146,7 +152,7 @@ static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p,
     const bool unaligned = b_large ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda);
     const bool slow = unaligned || (!kmajor && x % rows != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
     const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
-    return LAUNCH + loads * SLIM_SLOW[kmajor] + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
+    return LAUNCH + loads * slim_slow(row, kmajor) + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
 }
 
 /* blocks: as in struct gg_choice. */
