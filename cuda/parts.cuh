@@ -86,6 +86,23 @@ template <typename BARRIER> __device__ inline void announce_part(const gg_args &
         asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(part_flag(p, blockIdx.x)) : "memory");
 }
 
+/* add(load(from)) for units first … unit − 1, in order, AT_ONCE loads under way at a time: the last again and again where there are fewer, for loads
+ * on conditions would wait for each other. */
+template <int AT_ONCE, typename LOAD, typename ADD> __device__ inline void add_parts(int first, int unit, LOAD load, ADD add)
+{
+#pragma unroll 1
+    for (int from = first; from < unit; from += AT_ONCE) {
+        float4 part[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            part[i] = load(min(from + i, unit - 1));
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            if (from + i < unit)
+                add(part[i]);
+    }
+}
+
 /* They are read: for the next launch. */
 template <int THREADS, typename BARRIER>
 __device__ inline void forget_parts(const gg_args &p, int first, int unit, int rank, int thread, BARRIER barrier)

@@ -16,7 +16,7 @@
  * adds them in order. It waits only for blocks of lower number, which run by then. Small C: a cluster of up to 8 blocks a tile, each with its share
  * of k; they add up through distributed shared memory. Either way the sum depends on the grid alone, never on timing.
  *
- * Registers ≤ 240 and ≤ 128, shared memory 193 KB and 97 KB a block. Issue slots allow 95.5 % and 94 % of the FP32 peak (66.9 TF/s on an H200); NT
+ * Registers ≤ 240 and ≤ 128, shared memory 205 KB and 97 KB a block. Issue slots allow 95.5 % and 94 % of the FP32 peak (66.9 TF/s on an H200); NT
  * reached 84 % (8192, 4096), 79 % (2048) with 128×256 and 78 % (4096), 67 % (1536), 40 % (768) with 128×128.
  * Limits: m, n, k < 2^31 − 256; without shared tiles or with clusters any k, else 96 <= k (128 with 128x256). */
 #include "ffma.cuh"
@@ -71,7 +71,8 @@ struct sgemm_tma {
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
-    static constexpr int SHARED = 1024 + STAGES * (BYTES + 20);
+    static constexpr int PITCH = 48, COLUMN_BYTES = PRODUCER ? THREADS / 32 * LANES_N * PITCH * 4 : 0; /* of C, see put_elements */
+    static constexpr int SHARED = 1024 + STAGES * (BYTES + 20) + COLUMN_BYTES;
     using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
     using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES>;
 
@@ -236,7 +237,7 @@ struct sgemm_tma {
             asm("" : "+r"(thread));
             if (p.splits > 1)
                 return finish_share(p, now, shared, thread, ffma);
-            finish(p, now, thread, ffma);
+            finish(p, now, shared, thread, ffma);
         }
     }
 
@@ -259,7 +260,7 @@ struct sgemm_tma {
     {
         return static_cast<float4 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 4) + s * THREADS + thread;
     }
-    static __device__ void finish(const gg_args &p, const piece &t, int thread, ffma_type &ffma)
+    static __device__ void finish(const gg_args &p, const piece &t, unsigned shared, int thread, ffma_type &ffma)
     {
         const int unit = blockIdx.x;
         if (t.fate == PUBLISH) {
@@ -281,8 +282,35 @@ struct sgemm_tma {
             forget_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
         }
         const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
+        if constexpr (PRODUCER)
+            if (!out.vec)
+                return put_elements(p, out, t, shared, thread, ffma);
         const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
         ffma.for_each(1, [&](int i, int j, const float(&v)[4]) { out.put_vector(m + i, n + j, v); });
+    }
+
+    /* Where 16-byte stores are illegal a warp turns some columns over in shared memory, and then its lanes store consecutive elements: 1.4 % of 4095. */
+    static __device__ void put_elements(const gg_args &p, const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int thread,
+                                        const ffma_type &ffma)
+    {
+        static_assert(TM * LANES_M == 32, "a warp's rows are its lanes");
+        const int lane = thread % 32, warp = thread / 32;
+        const unsigned columns = shared + STAGES * (BYTES + 20) + warp * (LANES_N * PITCH * 4);
+        const unsigned to = columns + (gg_lane<LANES_N>(lane) * PITCH + gg_lane<LANES_M>(lane) * 4) * 4;
+        const int64_t m = t.m0 + warp % WARPS_M * 32 + lane, n = t.n0 + warp / WARPS_M * (TN * LANES_N);
+        ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) {
+            asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 4), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+            if (i < (TM - 4) * LANES_M)
+                return;
+            __syncwarp();
+#pragma unroll
+            for (int c = 0; c < LANES_N; c++) {
+                float element;
+                asm volatile("ld.shared.f32 %0, [%1];" : "=f"(element) : "r"(columns + (c * PITCH + lane) * 4) : "memory");
+                out.put(m, n + j + c * 4, element);
+            }
+            __syncwarp();
+        });
     }
 
     /* In a cluster every block adds up its share of the slots; then, if a tile has several clusters, the last one what the others have. */
@@ -322,11 +350,8 @@ struct sgemm_tma {
                 __stcg(part(p, unit, thread, slot), make_float4(sum[0], sum[1], sum[2], sum[3]));
                 continue;
             }
-#pragma unroll 8
-            for (int from = first; from < unit; from++) {
-                const float4 w = __ldcg(part(p, from, thread, slot));
-                sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w;
-            }
+            add_parts<8>(first, unit, [&](int from) { return __ldcg(part(p, from, thread, slot)); },
+                         [&](const float4 &w) { sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w; });
             const int i = slot % (TM / 4) * 4, j = slot / (TM / 4);
             out.put_vector(m + i * LANES_M, n + j / 4 * (4 * LANES_N) + j % 4, sum);
         }
