@@ -82,6 +82,14 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         multiply<false>(1, a, b, 0);
     }
 
+    /* As the first, but for the products of the last k, whose fragments are then here. */
+    template <int KS> __device__ void turn_but_last(unsigned a, unsigned b)
+    {
+#pragma unroll
+        for (int k = 0; k < KS - 1; k++)
+            multiply(k & 1, a, b, k + 1);
+    }
+
     __device__ void clear()
     {
 #pragma unroll

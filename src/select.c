@@ -35,8 +35,8 @@ static const double SHARING = 1.02;
  * two is 1.06 times as fast. */
 static const double ONE_STREAM = 1.06;
 
-/* Parts of tiles are written and read once, mostly within L2. */
-static const double L2_OVER_MEMORY = 1.3;
+/* Parts of tiles are written and read once, mostly within L2. Of one tile gg_fixup adds them up in order: seconds a part, in FP32. */
+static const double L2_OVER_MEMORY = 1.3, IN_ORDER = 0.05e-6;
 
 /* Of GG_TMA… rows, by type, fitted to the lists of issue 3 on an H200. */
 static const struct {
@@ -53,6 +53,9 @@ static const struct {
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
+
+/* Of FP32's GG_TMA_ONCE: clocks of adding up among clusters, and of each time that a thread has loads of up to so many parts under way. */
+enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
@@ -170,6 +173,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         /* Most blocks have parts of two tiles, unless all tiles have equally many blocks. */
         clocks += (p->type == GG_D ? 4 : blocks % shared == 0 ? 1 : 3) * row->start;
         after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
+        after += p->type == GG_S ? IN_ORDER * blocks / (double)shared : 0;
     } else {
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
         clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * tile_steps * step + rounds * row->start;
@@ -178,6 +182,15 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     if (row->role == GG_TILED) /* small tiles, one a block: what they read comes from L2 again and again */
         bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
+}
+
+/* Blocks of FP32's clusters that find room at one time on so many SMs, or pairs of them. Of 132 SMs to themselves 39, 30, 22, 17, 15 and 15 clusters of
+ * 3 to 8 do on an H200, by the driver, and other GPUs lack other SMs. */
+static int places(const struct gg_kernel *row, int sms, int cluster)
+{
+    if (!TMA[row->type].crowded || cluster <= 2)
+        return sms;
+    return sms * (row->per_sm > 1 && row->role != GG_TMA_ONCE ? 15 : cluster <= 4 ? 14 : 13) / 16;
 }
 
 /* A GG_TMA… row; how k is cut as in struct gg_choice. */
@@ -198,18 +211,19 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
     } else {
-        const bool crowded = TMA[p->type].crowded && cluster > 2;
-        const int full = crowded ? sms * (row->per_sm == 1 ? 13 : 15) / 16 : sms; /* 16 clusters of 7 are too many for 132 SMs, 40 of 3, too */
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
-        int64_t load = gg_ceil_div(tiles * cluster * groups, full);
-        if (crowded && tiles * groups > fit)
+        int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
+        if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
         clocks += rounds * row->start;
         clocks += (once && p->type == GG_D ? rounds : 1) * (cluster > 1 ? TMA[p->type].cluster + tile * size / TMA[p->type].bytes : 0);
-        clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
+        if (groups > 1 && once && p->type == GG_S)
+            clocks += ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
+        else
+            clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
     const bool either = row->role != GG_TMA;
     const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
@@ -257,8 +271,11 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         const int64_t room = arch->sms * (alone || (cluster > 3 && !TMA[p->type].crowded) ? 1 : row->per_sm) / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
-        const int most = cluster == GG_LARGEST_CLUSTER ? (int)gg_min(room, steps / cluster) : 1;
-        for (int groups = 1; groups <= most; groups++) {
+        const bool cut = alone && row->per_sm == 1; /* two blocks an SM would share one, and leave others idle */
+        const int64_t fit = cut ? places(row, arch->sms, cluster) / (tiles * cluster) : !alone && cluster == GG_LARGEST_CLUSTER ? room : 1;
+        const int most = (int)gg_max(gg_min(fit, steps / cluster), 1);
+        for (int groups = 1, next; groups <= most; groups = next) {
+            next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
             const double seconds = predict_tma(row, p, arch, 1, cluster, groups);
             if (seconds < best.seconds)
                 best = (struct gg_choice){.kernel = row, .splits = 1, .cluster = cluster, .groups = groups, .seconds = seconds};
