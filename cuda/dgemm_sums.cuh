@@ -20,14 +20,24 @@ __device__ inline int thread_index()
     return t;
 }
 
+/* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. Registers of a product
+ * hold the first neighbours for B, the second for A. What is neither is read in SINGLES, 8 bytes at a time, or BESIDE an A that is read in pairs, so
+ * that it has the same k. Each instruction of 8 or 16 bytes costs the products 1.2 clocks. */
+enum gg_reads { SINGLES, PAIRS, BESIDE };
+
 /* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which they are. k-major: [row][16 k], else boxes of 16 rows, [16 k][16 rows];
- * 128-byte lines either way, of which 16-byte piece c lies at c ^ (line % 8). PAIRS: 16 bytes at a time, else 8. */
-template <bool KMAJOR, bool PAIRS> struct lines {
+ * 128-byte lines either way, of which 16-byte piece c lies at c ^ (line % 8). No two lanes of an instruction want the same bank. */
+template <bool KMAJOR_, gg_reads READS> struct lines {
+    static constexpr bool KMAJOR = KMAJOR_;
+    static_assert(READS != BESIDE || !KMAJOR, "a k-major B is read in pairs");
+
     /* Row h of g. */
     static __device__ int row(int g, int h)
     {
-        if constexpr (PAIRS)
+        if constexpr (READS == PAIRS)
             return 2 * (((g / 2 & 1) | (g / 4 << 2)) ^ (g % 2 * 3)) + h;
+        else if constexpr (READS == BESIDE)
+            return g + 8 * h;
         else if constexpr (KMAJOR)
             return g % 4 * 2 + g / 4 + 8 * h;
         else
@@ -37,7 +47,7 @@ template <bool KMAJOR, bool PAIRS> struct lines {
     /* Where a lane's first element lies: all others are an exclusive or and a constant away. */
     static __device__ unsigned start(int lane)
     {
-        const int g = row(lane / 4, 0), q = lane % 4, k = PAIRS ? 2 * q : q;
+        const int g = row(lane / 4, 0), q = lane % 4, k = READS == SINGLES ? q : 2 * q;
         return KMAJOR ? g * 128 + (k / 2 ^ g % 8) * 16 + k % 2 * 8 : k * 128 + (g / 2 ^ k) * 16 + g % 2 * 8;
     }
 
@@ -46,14 +56,16 @@ template <bool KMAJOR, bool PAIRS> struct lines {
     {
 #pragma unroll
         for (int x = 0; x < 2; x++)
-            if constexpr (PAIRS && KMAJOR)
+            if constexpr (READS == PAIRS && KMAJOR)
                 load2(r[0][x], r[1][x], (at ^ (x * 16 + t * 64)) + x * 128 + i * 2048);
-            else if constexpr (PAIRS)
+            else if constexpr (READS == PAIRS)
                 load2(r[x][0], r[x][1], (at ^ x * 16) + x * 128 + i * 2048 + t * 1024);
             else
 #pragma unroll
                 for (int h = 0; h < 2; h++)
-                    if constexpr (KMAJOR)
+                    if constexpr (READS == BESIDE)
+                        load1(r[x][h], (at ^ (x * 16 + h * 64)) + x * 128 + i * 2048 + t * 1024);
+                    else if constexpr (KMAJOR)
                         load1(r[x][h], (at ^ (2 * t + x) * 32) + i * 2048 + h * 1024);
                     else
                         load1(r[x][h], (at ^ (x * 64 + h * 32)) + i * 2048 + t * 1024 + x * 512);
@@ -78,6 +90,11 @@ struct dgemm_row {
                                                          : 40;
     static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
     static constexpr int SLOTS = FM * FN * 2;
+
+    /* Where A is k-major and B is not, B's fragments can be the products' A: a warp's part of the tile is turned, and so is what it has of C. */
+    static constexpr bool TURNS = !AHEAD && SLICES == 1 && TILE_M % WARP_N == 0 && TILE_N % WARP_M == 0;
+    /* Where neither is: 128x128 is faster with both read in singles. */
+    static constexpr gg_reads READS_A = FM < 4 ? PAIRS : SINGLES, READS_B = FM < 4 ? BESIDE : SINGLES;
 
     static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
     static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");
@@ -114,23 +131,31 @@ template <typename ROW> struct dgemm_sums : ROW {
 
     static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
-    /* Where a lane's sums lie in a 16×16 of a warp's: rows `row` and `row + 1`, columns `column` and `odd_column` of the even
-     * fragment of a pair, column_step further of the odd one. They follow from the layouts, by which lanes read operands; the rest of the epilogue is
-     * the same for all. */
+    /* Where a lane's sums lie in a tile, from which the layouts follow, by which lanes read operands; the rest of the epilogue is the same for all,
+     * but for what is TURNED. Slot (i, j, e) is sum[i][j][e] and [e + 2], two neighbouring rows of a column of C: (row, column) of the warp's part
+     * (m, n) for slot 0, then 16 further down for i and to the right for j / 2, odd_column for j % 2 and e_step to the right for e; if TURNED to the
+     * right for i and down for j / 2 and e. */
     struct map {
-        int row, column, odd_column, column_step;
+        int m, n, row, column, e_step, odd_column;
     };
 
-    /* Where the products left the lane's sums. Layouts that leave it rows r and r + STEP have another lane with r + 1 and r + 1 + STEP: they change,
-     * so that each has two neighbours and stores 16 bytes. */
-    template <bool A_K, bool B_K> __device__ map settle()
+    /* Where this thread's warp's part of a tile begins, in its products' rows and columns. */
+    template <bool TURNED> static __device__ void part_of_warp(int &rows, int &columns)
     {
-        using lines_a = lines<A_K, !A_K && B_K>;
-        using lines_b = lines<B_K, !A_K && B_K>;
-        constexpr int OTHER = A_K ? 16 : 4;
-        const int t = thread_index() % 32, step = lines_a::row(0, 1) - lines_a::row(0, 0);
-        int row = lines_a::row(t / 4, 0);
+        const int warp = thread_index() / 32 % (GROUP / 32), warps = TURNED ? TILE_N / WARP_M : WARPS_M;
+        rows = warp % warps * WARP_M, columns = warp / warps * WARP_N;
+    }
+
+    /* Where the products left the lane's sums. If that is rows r and r + STEP another lane has r + 1 and r + 1 + STEP: they change, so that each has
+     * two neighbours and stores 16 bytes. */
+    template <typename A, typename B, bool TURNED> __device__ map settle()
+    {
+        const int t = thread_index() % 32, step = A::row(0, 1) - A::row(0, 0);
+        int rows, columns, row = A::row(t / 4, 0);
+        part_of_warp<TURNED>(rows, columns);
+        const int column = B::row(t % 4 * 2, 0), next = B::row(t % 4 * 2 + 1, 0) - column, odd = B::row(0, 1) - B::row(0, 0);
         if (step != 1) {
+            constexpr int OTHER = A::KMAJOR ? 16 : 4;
             const bool upper = t & OTHER;
             row += upper ? step - 1 : 0;
 #pragma unroll
@@ -144,7 +169,21 @@ template <typename ROW> struct dgemm_sums : ROW {
                         sum[i][j][e + 2] = upper ? sum[i][j][e + 2] : got;
                     }
         }
-        return {row, lines_b::row(t % 4 * 2, 0), lines_b::row(t % 4 * 2 + 1, 0), lines_b::row(0, 1) - lines_b::row(0, 0)};
+        if constexpr (TURNED) {
+            /* The neighbours are in two fragments. */
+#pragma unroll
+            for (int i = 0; i < FM; i++)
+#pragma unroll
+                for (int j = 0; j < FN; j += 2)
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const double other = sum[i][j + 1][e];
+                        sum[i][j + 1][e] = sum[i][j][e + 2];
+                        sum[i][j][e + 2] = other;
+                    }
+            return {columns, rows, column, row, next, step};
+        } else
+            return {rows, columns, row, column, next, odd};
     }
 
     /* Blocks of a cluster that a tile's k is cut among. */
@@ -157,43 +196,45 @@ template <typename ROW> struct dgemm_sums : ROW {
     }
 
     /* A thread's place in C. */
-    struct output {
+    template <bool TURNED> struct output {
         double *c;
         int64_t ldc;
         double alpha, beta;
-        int left_m, left_n;
+        int left_m, left_n, e_step, odd_column;
         bool pairs;
-        map where;
 
-        __device__ output(const gg_args &p, int m, int n, int thread, const map &at)
+        __device__ output(const gg_args &p, int m, int n, const map &where)
         {
-            const int warp = thread / 32;
-            m += warp % WARPS_M * WARP_M + at.row;
-            n += warp / WARPS_M * WARP_N;
+            m += where.m + where.row, n += where.n + where.column;
             ldc = p.ldc;
             c = static_cast<double *>(p.c) + m + n * ldc;
             left_m = int(p.m) - m, left_n = int(p.n) - n;
             alpha = p.alpha, beta = p.beta;
             pairs = p.c_vec;
-            where = at;
+            e_step = where.e_step, odd_column = where.odd_column;
         }
 
-        __device__ int column(int j, int e) const { return j / 2 * 16 + (e ? where.odd_column : where.column) + j % 2 * where.column_step; }
+        __device__ int row(int i, int j, int e) const { return TURNED ? j / 2 * 16 + (e ? e_step : 0) : i * 16; }
+
+        __device__ int column(int i, int j, int e) const
+        {
+            return TURNED ? i * 16 + (j % 2 ? odd_column : 0) : j / 2 * 16 + (j % 2 ? odd_column : 0) + (e ? e_step : 0);
+        }
 
         /* All that this thread stores is there, in pairs, and C is not read: little code, which is what counts where it is run once. */
-        __device__ bool plain() const { return pairs && beta == 0 && FM * 16 - 15 < left_m && FN / 2 * 16 - 1 < left_n; }
+        __device__ bool plain() const { return pairs && beta == 0 && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
 
-        __device__ double2 *at(int i, int j, int e) const { return reinterpret_cast<double2 *>(c + i * 16 + column(j, e) * ldc); }
+        __device__ double2 *at(int i, int j, int e) const { return reinterpret_cast<double2 *>(c + row(i, j, e) + column(i, j, e) * ldc); }
 
         __device__ void put(int i, int j, int e, double x, double y) const
         {
-            const int row = i * 16;
-            if (column(j, e) >= left_n || row >= left_m)
+            const int left = left_m - row(i, j, e);
+            if (column(i, j, e) >= left_n || left <= 0)
                 return;
-            double *to = c + row + column(j, e) * ldc;
+            double2 *const both = at(i, j, e);
+            double *to = reinterpret_cast<double *>(both);
             x *= alpha, y *= alpha;
-            if (pairs && row + 1 < left_m) {
-                double2 *const both = reinterpret_cast<double2 *>(to);
+            if (pairs && left > 1) {
                 if (beta != 0) {
                     const double2 old = *both;
                     x += beta * old.x, y += beta * old.y;
@@ -203,13 +244,13 @@ template <typename ROW> struct dgemm_sums : ROW {
             }
             *to = beta == 0 ? x : x + beta * *to;
             to++;
-            if (row + 1 < left_m)
+            if (left > 1)
                 *to = beta == 0 ? y : y + beta * *to;
         }
     };
 
     /* The sums of a piece go to C or to the block that collects them. Slot s of a thread: two elements of one column of the tile. */
-    __device__ void finish(const gg_args &p, unsigned order, const map &where)
+    template <bool TURNED> __device__ void finish(const gg_args &p, unsigned order, const map &where)
     {
         const int thread = thread_index(), unit = blockIdx.x / TEAM, rank = blockIdx.x % TEAM, m = ordered(order, ORDER_M),
                   n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
@@ -225,7 +266,7 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
-        } else if (const output out(p, m, n, thread, where); out.plain()) {
+        } else if (const output<TURNED> out(p, m, n, where); out.plain()) {
 #pragma unroll
             for (int j = 0; j < FN; j++)
 #pragma unroll
@@ -254,10 +295,13 @@ template <typename ROW> struct dgemm_sums : ROW {
             forget_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
     }
 
-    /* In a cluster every block adds up its share of the slots, in the order of k. */
-    __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
+    /* Every group of warps, in a cluster of every block, adds up its share of the slots, in the order of k. What of it is no waiting is done while
+     * others are waited for: at this point a block has no other work. */
+    template <bool TURNED> __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
     {
-        const int thread = thread_index(), in_group = thread - slice * GROUP, unit = blockIdx.x / p.splits, rank = blockIdx.x % splits(p);
+        const bool cluster = SLICES == 1 || splits(p) > 1;
+        const int thread = thread_index(), in_group = thread - slice * GROUP, rank = cluster ? cluster_rank() : 0,
+                  unit = cluster ? cluster_index() : int(blockIdx.x);
         const unsigned order = shared + ORDERS;
         const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
@@ -266,33 +310,45 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
             asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16),
-                         "d"(sum[s / 2 / FN][s / 2 % FN][s % 2]), "d"(sum[s / 2 / FN][s / 2 % FN][s % 2 + 2])
+                         "d"(sum[s % FM][s / FM / 2][s / FM % 2]), "d"(sum[s % FM][s / FM / 2][s / FM % 2 + 2])
                          : "memory");
-        if (SLICES == 1 || splits(p) > 1)
-            cluster_sync();
-        else
+        if (cluster)
+            cluster_arrive_shared();
+        const output<TURNED> out(p, m, n, where);
+        if (!cluster) {
             consumer_barrier();
-        const output out(p, m, n, in_group, where);
-        const int share = rank * SLICES + slice, shares = splits(p) * SLICES, begin = SLOTS * share / shares, end = SLOTS * (share + 1) / shares;
-        if (SLICES > 1 && splits(p) == 1)
-            add_shares<1>(p, fate, shared, in_group, first, unit, begin, end, out);
-        else if (SLICES > 1 || splits(p) <= 2)
-            add_shares<2>(p, fate, shared, in_group, first, unit, begin, end, out);
-        else if (splits(p) <= 4)
-            add_shares<4>(p, fate, shared, in_group, first, unit, begin, end, out);
-        else
-            add_shares<8>(p, fate, shared, in_group, first, unit, begin, end, out);
+            add_shares<1>(p, fate, shared, in_group, first, unit, SLOTS * slice / SLICES, SLOTS * (slice + 1) / SLICES, out);
+        } else {
+            const unsigned share = rank * SLICES + slice, shares = splits(p) * SLICES, begin = SLOTS * share / shares,
+                           end = SLOTS * (share + 1) / shares;
+            cluster_wait();
+            if (SLICES > 1 || splits(p) <= 2)
+                add_shares<2>(p, fate, shared, in_group, first, unit, begin, end, out);
+            else if (splits(p) <= 4)
+                add_shares<4>(p, fate, shared, in_group, first, unit, begin, end, out);
+            else
+                add_shares<8>(p, fate, shared, in_group, first, unit, begin, end, out);
+        }
         announce(p, fate, first, unit, rank, thread);
-        if (SLICES == 1 || splits(p) > 1)
+        if (cluster)
             cluster_leave(); /* others may still be reading this block's shared memory */
     }
 
     /* As many loads at a time as cover their latency. */
-    template <int MOST>
+    template <int MOST, typename OUTPUT>
     static __device__ void add_shares(const gg_args &p, int fate, unsigned shared, int thread, int first, int unit, int begin, int end,
-                                      const output &out)
+                                      const OUTPUT &out)
     {
-        constexpr int BATCH = SLICES == 1 ? 8 / MOST : MOST * SLICES < 16 ? 16 / (MOST * SLICES) : 1;
+        constexpr int BATCH = SLICES == 1                                     ? 8 / MOST
+                              : SLOTS / SLICES % 3 == 0 && MOST * SLICES == 4 ? 3
+                              : MOST * SLICES < 16                            ? 16 / (MOST * SLICES)
+                                                                              : 1;
+        constexpr bool EXACT = MOST == 1 && SLOTS / SLICES % BATCH == 0 && SLOTS % SLICES == 0;
+        const bool plain = fate == WHOLE && out.plain();
+        uint64_t base[MOST]; /* each block's shared memory */
+#pragma unroll
+        for (int r = 0; MOST > 1 && r < MOST; r++)
+            asm("mapa.u64 %0, %1, %2;" : "=l"(base[r]) : "l"(__cvta_shared_to_generic(shared)), "r"(r < splits(p) ? r : 0));
         for (int s0 = begin; s0 < end; s0 += BATCH) {
             double2 v[BATCH][MOST * SLICES];
 #pragma unroll
@@ -302,22 +358,31 @@ template <typename ROW> struct dgemm_sums : ROW {
                     if (MOST == 1)
                         asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
                                      : "=d"(v[b][r].x), "=d"(v[b][r].y)
-                                     : "r"(shared + ((r * SLOTS + min(s0 + b, SLOTS - 1)) * GROUP + thread) * 16)
+                                     : "r"(shared + ((r * SLOTS + (EXACT ? s0 + b : min(s0 + b, SLOTS - 1))) * GROUP + thread) * 16)
                                      : "memory");
-                    else if (r / SLICES < splits(p))
-                        asm volatile("{ .reg .u32 at; mapa.shared::cluster.u32 at, %2, %3; ld.shared::cluster.v2.f64 {%0, %1}, [at]; }"
+                    else if (r / SLICES < splits(p) && s0 + b < end)
+                        asm volatile("ld.v2.f64 {%0, %1}, [%2];"
                                      : "=d"(v[b][r].x), "=d"(v[b][r].y)
-                                     : "r"(shared + ((r % SLICES * SLOTS + min(s0 + b, SLOTS - 1)) * GROUP + thread) * 16), "r"(r / SLICES)
+                                     : "l"(base[r / SLICES] + ((r % SLICES * SLOTS + s0 + b) * GROUP + thread) * 16)
                                      : "memory");
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+#pragma unroll
+                for (int r = 1; r < MOST * SLICES; r++)
+                    if (MOST == 1 || r / SLICES < splits(p))
+                        v[b][0].x += v[b][r].x, v[b][0].y += v[b][r].y;
+            if (plain) {
+#pragma unroll
+                for (int b = 0; b < BATCH; b++)
+                    if (const unsigned s = s0 + b; EXACT || int(s) < end)
+                        *out.at(s % FM, s / FM / 2, s / FM % 2) = make_double2(out.alpha * v[b][0].x, out.alpha * v[b][0].y);
+                continue;
+            }
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
                 const int s = s0 + b;
                 if (s >= end)
                     break;
-#pragma unroll
-                for (int r = 1; r < MOST * SLICES; r++)
-                    if (MOST == 1 || r / SLICES < splits(p))
-                        v[b][0].x += v[b][r].x, v[b][0].y += v[b][r].y;
                 if (fate == PUBLISH) {
                     __stcg(part(p, unit, thread, s), v[b][0]);
                     continue;
@@ -327,7 +392,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     const double2 w = __ldcg(part(p, from, thread, s));
                     v[b][0].x += w.x, v[b][0].y += w.y;
                 }
-                out.put(s / 2 / FN, s / 2 % FN, s % 2, v[b][0].x, v[b][0].y);
+                out.put(s % FM, s / FM / 2, s / FM % 2, v[b][0].x, v[b][0].y);
             }
         }
     }

@@ -4,8 +4,9 @@
  * A block is some consumer warps and a producer warpgroup, of which one thread starts copies and the rest only gives up registers. A stage of the
  * ring is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 from it, each read while the
  * products before it run, or AHEAD, where registers allow: all of a step's during the step before. Which rows a fragment takes is free, and chosen so
- * that no layout has bank conflicts (struct lines): nothing is transposed, and a product costs half the instructions of dgemm.cu's. What a block does
- * next is decided by the producer alone, who tells the consumers through shared memory: they have no registers to spare.
+ * that no layout has bank conflicts (struct lines): nothing is transposed, and a product costs half the instructions of dgemm.cu's. Loads are fewest
+ * where A's rows are contiguous and B's k, as in NN; TT is that TURNED, with B as the products' A. What a block does next is decided by the producer
+ * alone, who tells the consumers through shared memory: they have no registers to spare.
  *
  * When tiles do not fill the GPU, k is cut, in one launch. Either the last tiles are shared among persistent blocks (tile.cuh); a block that has the
  * end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k a block, and adds up through shared
@@ -23,20 +24,21 @@
  *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
  *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; shares badly
- *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.0 at 8192 (at the power limit)
+ *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.0 at 8192 (in turn with cuBLAS)
  *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
  *   dgemm_tma_128x64_pair    likewise in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
  *   dgemm_tma_64x64_pair     4 warps of 32×32 in pairs, 12 stages, 1 an SM     1.27 times as fast as 64x64 at 184×8152×2940
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
- *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.05 to 1.10 at 768, which is 256 such tiles
+ *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.06 to 1.11 at 768, which is 256 such tiles
  *   dgemm_tma_16x128         4 warps of 16×32, 6 stages, 2 blocks an SM        1.08 to 1.09 at 16×16384×16384 with k contiguous in B, else 0.95
  *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384
  *
  * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %). No stage is ever late (1024, 2048); a product
  * takes its 32 clocks whatever else warps do, two a scheduler are enough; but each 16 bytes a lane reads from shared memory cost the products 1.2 to
  * 1.6 clocks: 3 to 4 % in 128x128, 4 to 5 % in 128x64. Fragments read a whole step ahead, or more warps, win nothing back (bench/results). From 2048
- * on the clock falls as the power limit asks. */
+ * on the clock falls as the power limit asks: alone for a second at 8192 ours keeps 1690 to 1770 MHz and 55 to 56 TFLOP/s, cuBLAS 1490 to 1650 and 49
+ * to 53.5; in turn both have the same clock, and cuBLAS more a clock. */
 #include "dmma.cuh"
 #include "dgemm_sums.cuh"
 
@@ -60,7 +62,7 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR> struct dgemm
     /* The first of the units (blocks, or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
     {
-        int unit = blockIdx.x / p.splits;
+        int unit = cluster_index();
         if (fate != COLLECT)
             return unit;
         if (!PAIR && p.splits > 1)
@@ -70,11 +72,27 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR> struct dgemm
         return unit;
     }
 
+    /* As base's, but a cluster a tile has few divisions to do before its first copies: each takes 100 clocks. */
+    __device__ void find_in_cluster(const gg_args &p)
+    {
+        const int length = base::steps(p);
+        if (p.groups == 1) {
+            const unsigned part = cluster_rank(), parts = p.splits;
+            tile = cluster_index(), first = 0, count = length, fate = WHOLE;
+            if (parts > 1) {
+                first = unsigned(length) * part / parts; /* of at most 8 parts: no more than 32 bits */
+                count = unsigned(length) * (part + 1) / parts - first;
+            }
+            return;
+        }
+        base::template find_in_cluster<true>(p);
+    }
+
     /* The unit's piece number `index`; false: it has not so many. */
     __device__ bool find(const gg_args &p, int index)
     {
         if (!PAIR && (ONCE || p.splits > 1)) {
-            base::find_in_cluster(p);
+            find_in_cluster(p);
             return index == 0;
         }
         const int length = base::steps(p), whole = base::whole_tiles(p), units = gridDim.x / TEAM, unit = blockIdx.x / TEAM;
@@ -109,10 +127,10 @@ template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR> struct dgemm
 template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using sums = dgemm_sums<ROW>;
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
-        ROW::KEPT, ROW::TAKEN;
+        ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
     using ROW::ordered, ROW::give_order, ROW::ORDER_M, ROW::ORDER_N, ROW::ORDER_COUNT, ROW::ORDER_FATE, ROW::ORDER_FIRST, ROW::ORDER_WORDS;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN;
-    using sums::sum, sums::splits, sums::finish, sums::finish_share;
+    using sums::sum, sums::splits;
     using typename sums::map;
     using ring_type = gg_ring<STAGES>;
     using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR>;
@@ -148,7 +166,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N * TEAM - 1) / (TILE_N * TEAM);
         const int band = index < GROUP * tiles_n ? 0 : index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n),
                   rows = min(GROUP, tiles_m - band * GROUP);
-        const int column = in_band / rows;
+        const int column = rows == GROUP ? in_band / GROUP : in_band / rows; /* mostly no division */
         m = (band * GROUP + in_band - column * rows) * TILE_M;
         n = (column * TEAM + int(blockIdx.x) % TEAM) * TILE_N;
     }
@@ -189,14 +207,14 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         return zero & bits;
     }
 
-    template <bool A_K, bool B_K> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
+    /* The products of `steps` stages; TURNED: B's lines are A. */
+    template <typename lines_a, typename lines_b, bool TURNED> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
     {
-        constexpr bool PAIRS = !A_K && B_K;
-        using lines_a = lines<A_K, PAIRS>;
-        using lines_b = lines<B_K, PAIRS>;
-        const int thread = thread_index(), warp = thread / 32 % (GROUP / 32), lane = thread % 32;
-        const unsigned a = shared + warp % WARPS_M * WARP_M * 128 + lines_a::start(lane);
-        const unsigned b = shared + A_BYTES + warp / WARPS_M * WARP_N * 128 + lines_b::start(lane);
+        const int lane = thread_index() % 32;
+        int rows, columns;
+        sums::template part_of_warp<TURNED>(rows, columns);
+        const unsigned a = shared + (TURNED ? A_BYTES : 0) + rows * 128 + lines_a::start(lane);
+        const unsigned b = shared + (TURNED ? 0 : A_BYTES) + columns * 128 + lines_b::start(lane);
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
 #pragma unroll
         for (int i = 0; i < (AHEAD ? FM : 1); i++)
@@ -251,20 +269,31 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 return;
             if (SLICES > 1)
                 count = (count - slice + SLICES - 1) / SLICES;
-            map where;
             clear(sum);
+            using singles = lines<true, SINGLES>;
+            map where;
             if (p.a_kmajor) {
                 if (p.b_kmajor)
-                    multiply<true, true>(ring, shared, count), where = sums::template settle<true, true>();
-                else
-                    multiply<true, false>(ring, shared, count), where = sums::template settle<true, false>();
+                    multiply<singles, singles, false>(ring, shared, count), where = sums::template settle<singles, singles, false>();
+                else if constexpr (TURNS) {
+                    multiply<lines<false, PAIRS>, lines<true, PAIRS>, true>(ring, shared, count);
+                    where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, true>();
+                    if (SLICES > 1 || splits(p) > 1)
+                        return sums::template finish_share<true>(p, where, shared, slice);
+                    sums::template finish<true>(p, shared + ORDERS + order, where);
+                    continue;
+                } else
+                    multiply<singles, lines<false, SINGLES>, false>(ring, shared, count),
+                        where = sums::template settle<singles, lines<false, SINGLES>, false>();
             } else if (p.b_kmajor)
-                multiply<false, true>(ring, shared, count), where = sums::template settle<false, true>();
+                multiply<lines<false, PAIRS>, lines<true, PAIRS>, false>(ring, shared, count),
+                    where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, false>();
             else
-                multiply<false, false>(ring, shared, count), where = sums::template settle<false, false>();
+                multiply<lines<false, READS_A>, lines<false, READS_B>, false>(ring, shared, count),
+                    where = sums::template settle<lines<false, READS_A>, lines<false, READS_B>, false>();
             if (SLICES > 1 || splits(p) > 1)
-                return finish_share(p, where, shared, slice);
-            finish(p, shared + ORDERS + order, where);
+                return sums::template finish_share<false>(p, where, shared, slice);
+            sums::template finish<false>(p, shared + ORDERS + order, where);
         }
     }
 
@@ -308,7 +337,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             int k = piece.first * TILE_K;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
             for (int step = 0; step < stages; step++) {
-                ring.wait_empty();
+                if (index > 0 || step >= STAGES) /* the first are empty */
+                    ring.wait_empty();
                 if (step == 0) {
                     give_order(order, ORDER_M, m);
                     give_order(order, ORDER_N, n);
@@ -354,7 +384,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
         __syncwarp();
         if (PAIR)
-            cluster_sync();
+            cluster_leave(); /* what the barriers want of memory is part of init */
         else if (produces) /* who does not wait for anybody */
             asm volatile("bar.arrive 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
         else if (threadIdx.x < CONSUMERS)
@@ -364,8 +394,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             if (produces && elect_one())
                 produce(p, ring, shared);
             __syncwarp();
-            if (!PAIR && p.splits > 1) {
-                cluster_sync();
+            if (!PAIR && p.splits > 1) { /* as finish_share */
+                cluster_leave();
                 cluster_leave();
             }
         } else {

@@ -13,6 +13,28 @@
 __device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 __device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
 
+/* cluster_sync in two, for what this thread has written to its block's own shared memory: that waits for all of memory, some 1000 clocks. */
+__device__ inline void cluster_arrive_shared()
+{
+    asm volatile("fence.release.sync_restrict::shared::cta.cluster;\nbarrier.cluster.arrive.relaxed;" ::: "memory");
+}
+__device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+
+/* The cluster's index, the block's in it. */
+__device__ inline int cluster_index()
+{
+    int index;
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+    return index;
+}
+
+__device__ inline int cluster_rank()
+{
+    int rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
 /* What becomes of a piece's sums: all of a tile; a part for another block; the last part, to which others are added. */
 enum {
     WHOLE,
@@ -43,8 +65,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
         return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
     }
 
-    /* The one piece of a block in a cluster. */
-    __device__ void find_in_cluster(const gg_args &p)
+    /* The one piece of a block in a cluster. SEVERAL: there is more than one a tile. */
+    template <bool SEVERAL = false> __device__ void find_in_cluster(const gg_args &p)
     {
         const int length = steps(p);
         const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
@@ -52,7 +74,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
         tile = blockIdx.x / parts;
         first = share(length, part, parts);
         count = share(length, part + 1, parts) - first;
-        fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+        fate = !SEVERAL && p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
     }
 };
 
