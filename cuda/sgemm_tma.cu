@@ -289,7 +289,8 @@ struct sgemm_tma {
         ffma.for_each(1, [&](int i, int j, const float(&v)[4]) { out.put_vector(m + i, n + j, v); });
     }
 
-    /* Where 16-byte stores are illegal a warp turns some columns over in shared memory, and then its lanes store consecutive elements: 1.4 % of 4095. */
+    /* Where 16-byte stores are illegal a warp turns some columns over in shared memory, and then its lanes store consecutive elements: n = 4095 is 1.4 %
+     * faster. */
     static __device__ void put_elements(const gg_args &p, const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int thread,
                                         const ffma_type &ffma)
     {
@@ -350,8 +351,9 @@ struct sgemm_tma {
                 __stcg(part(p, unit, thread, slot), make_float4(sum[0], sum[1], sum[2], sum[3]));
                 continue;
             }
-            add_parts<8>(first, unit, [&](int from) { return __ldcg(part(p, from, thread, slot)); },
-                         [&](const float4 &w) { sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w; });
+            add_parts<8>(
+                first, unit, [&](int from) { return __ldcg(part(p, from, thread, slot)); },
+                [&](const float4 &w) { sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w; });
             const int i = slot % (TM / 4) * 4, j = slot / (TM / 4);
             out.put_vector(m + i * LANES_M, n + j / 4 * (4 * LANES_N) + j % 4, sum);
         }

@@ -221,7 +221,8 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks += rounds * row->start;
         clocks += (once && p->type == GG_D ? rounds : 1) * (cluster > 1 ? TMA[p->type].cluster + tile * size / TMA[p->type].bytes : 0);
         if (groups > 1 && once && p->type == GG_S)
-            clocks += ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
+            clocks +=
+                ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
         else
             clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
