@@ -25,8 +25,11 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
         const bool late = PRODUCT && p.gate_first && p.gate_value == 0;
         if (!late)
             asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-        if (p.gate_first && p.gate_value && blockIdx.x + blockIdx.y > 0 && gg_gated_out(p))
+        if (p.gate_first && p.gate_value && gg_gated_out(p)) {
+            if (blockIdx.x + blockIdx.y == 0)
+                asm volatile("griddepcontrol.wait;" ::: "memory");
             return true;
+        }
         asm volatile("griddepcontrol.wait;" ::: "memory");
         if (late)
             asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

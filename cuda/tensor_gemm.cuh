@@ -166,7 +166,8 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         static __device__ int rank() { return SHARES == 1 ? 0 : blockIdx.x % SHARES; }
         static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
         static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 2) / 4 * 2 : 0; }
-        static __device__ int steps(const gg_args &p) { return SHARES == 1 ? total(p) : (total(p) + 2 - 2 * rank()) / 4 * 2; } /* even */
+        /* Of a pair's block an even number; else those that have something of k. */
+        static __device__ int steps(const gg_args &p) { return SHARES == 1 ? int((p.k + STEP - 1) / STEP) : (total(p) + 2 - 2 * rank()) / 4 * 2; }
         static __device__ bool strip(int64_t extent) { return extent > TILE && unsigned(extent % TILE - 1) < MOST; }
         static __device__ int groups(int64_t extent) { return strip(extent) ? int(extent % TILE + STRIP - 1) / STRIP : 0; }
         static __device__ int tiles(int64_t extent) { return int(gg_ceil_div(extent, TILE)) - strip(extent); }
