@@ -171,6 +171,28 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         }
     }
 
+    /* product(u, c, value) for U of k, with the small operand's values from `from` on, 16 bytes at a time; then(u) after each. */
+    template <int U, class PRODUCT, class THEN> __device__ __forceinline__ void products(const T *from, PRODUCT product, THEN then)
+    {
+        constexpr int TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
+#pragma unroll
+        for (int u0 = 0; u0 < U; u0 += TAKE) {
+            vector value[TAKE * COLUMNS / V];
+#pragma unroll
+            for (int i = 0; i < TAKE * COLUMNS / V; i++)
+                value[i] = *reinterpret_cast<const vector *>(from + u0 * PITCH_X + i * V);
+#pragma unroll
+            for (int u = u0; u < u0 + TAKE; u++) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int i = (u - u0) * COLUMNS + c;
+                    product(u, c, value[i / V].v[i % V]);
+                }
+                then(u);
+            }
+        }
+    }
+
     /* Rows beyond the last repeat others. */
     template <int U> __device__ __forceinline__ void rows()
     {
@@ -199,27 +221,10 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         };
 
         auto load = [&](vector &to, int u) { to = load_vector(at + u * ld); };
-        /* The products of U columns; then(u) after each. */
-        auto use = [&](const T *from, auto then) {
-            constexpr int TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
+        auto product = [&](int u, int c, T value) {
 #pragma unroll
-            for (int u0 = 0; u0 < U; u0 += TAKE) {
-                vector value[TAKE * COLUMNS / V];
-#pragma unroll
-                for (int i = 0; i < TAKE * COLUMNS / V; i++)
-                    value[i] = *reinterpret_cast<const vector *>(from + u0 * PITCH_X + i * V);
-#pragma unroll
-                for (int u = u0; u < u0 + TAKE; u++) {
-#pragma unroll
-                    for (int c = 0; c < COLUMNS; c++)
-#pragma unroll
-                        for (int e = 0; e < V; e++) {
-                            const int i = (u - u0) * COLUMNS + c;
-                            sum[c][e] += in[u].v[e] * value[i / V].v[i % V];
-                        }
-                    then(u);
-                }
-            }
+            for (int e = 0; e < V; e++)
+                sum[c][e] += in[u].v[e] * value;
         };
         keep();
         ask<false, TURN>(y, first);
@@ -234,7 +239,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 const bool more = turn < ring;
                 at += TURN * ld;
                 take();
-                use(from, [&](int u) {
+                products<U>(from, product, [&](int u) {
                     if (more)
                         load(in[u], u);
                 });
@@ -277,7 +282,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
     /* Likewise where 16-byte loads are illegal: lanes take consecutive elements. */
     template <int U> __device__ __forceinline__ void rows_by_elements()
     {
-        constexpr int DEPTH = THREADS / BLOCK_X, TURN = U * DEPTH, TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
+        constexpr int DEPTH = THREADS / BLOCK_X, TURN = U * DEPTH;
         const int lane = threadIdx.x % BLOCK_X, slice = threadIdx.x / BLOCK_X;
         const T *at = x + min(block_x + lane, size_x - 1) + (first + slice * U) * ld;
         int left = int(last - first) - slice * U;
@@ -293,22 +298,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             for (; depth > 0; depth -= TURN, from += TURN * PITCH_X) {
                 at += TURN * ld;
                 left -= TURN;
-#pragma unroll
-                for (int u0 = 0; u0 < U; u0 += TAKE) {
-                    vector value[TAKE * COLUMNS / V];
-#pragma unroll
-                    for (int i = 0; i < TAKE * COLUMNS / V; i++)
-                        value[i] = *reinterpret_cast<const vector *>(from + u0 * PITCH_X + i * V);
-#pragma unroll
-                    for (int u = u0; u < u0 + TAKE; u++) {
-#pragma unroll
-                        for (int c = 0; c < COLUMNS; c++) {
-                            const int i = (u - u0) * COLUMNS + c;
-                            sum[c] += in[u] * value[i / V].v[i % V];
-                        }
-                        load(u);
-                    }
-                }
+                products<U>(from, [&](int u, int c, T value) { sum[c] += in[u] * value; }, load);
             }
         });
 #pragma unroll

@@ -148,7 +148,7 @@ bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, cons
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate);
 
 /* What a GG_TMA… row wants beside that when it has a tile a block; other rows want nothing. False: the driver failed. */
-bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row, const struct gg_gemm *p);
+bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row);
 
 /* A kernel of a chain, be it the split, the product or FFMA: all of them begin with gg_gated. */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);

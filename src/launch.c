@@ -129,11 +129,18 @@ static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, con
                              : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128);
 }
 
-bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row, const struct gg_gemm *p)
+/* Of both operands, as args has them. */
+static bool tile_maps(struct gg_args *args, const struct gg_kernel *row)
+{
+    const int team = gg_team(row);
+    return tile_map(&args->map_a, row, args->a, args->m, args->k, args->lda, args->a_kmajor, row->tile_m / team) &&
+           tile_map(&args->map_b, row, args->b, args->n, args->k, args->ldb, args->b_kmajor, row->tile_n / team);
+}
+
+bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row)
 {
     args->splits = args->groups = 1;
-    return !gg_is_tma(row) || (tile_map(&args->map_a, row, p->a, p->m, p->k, p->lda, p->a_kmajor, row->tile_m) &&
-                               tile_map(&args->map_b, row, p->b, p->n, p->k, p->ldb, p->b_kmajor, row->tile_n));
+    return !gg_is_tma(row) || tile_maps(args, row);
 }
 
 /* How the k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch that takes. It is planned for all of k. */
@@ -194,8 +201,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
         args->beta = k0 ? 1 : p->beta;
         if ((pack_bytes > 0 && !pack(dev, p->type, stream, args, plan.a_bytes ? packed_a : NULL, plan.b_bytes ? packed_b : NULL)) ||
-            !tile_map(&args->map_a, row, args->a, p->m, args->k, args->lda, args->a_kmajor, row->tile_m / team) ||
-            !tile_map(&args->map_b, row, args->b, p->n, args->k, args->ldb, args->b_kmajor, row->tile_n / team) ||
+            !tile_maps(args, row) ||
             !start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, args->splits > 1 ? (unsigned)args->splits : 0}, stream, args))
             return false;
     }

@@ -254,7 +254,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
             continue;
         args = block_args(chain, tier, q, &block, i, j);
         args.move_back = 1;
-        if ((one && !gg_launch_maps(&args, ffma.kernel, &block)) || !multiply(chain, one, tier, &args))
+        if ((one && !gg_launch_maps(&args, ffma.kernel)) || !multiply(chain, one, tier, &args))
             return false;
     }
     const struct gg_gate gate = gate_of(chain, FFMA);
