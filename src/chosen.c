@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* All that a choice depends on, in a form that can be compared as bytes: of the addresses how they are aligned, and zeros between the members. */
+/* All that a choice depends on, in a form that can be compared as bytes, with zeros between the members: of the addresses how they are aligned; not
+ * alpha and beta, which all rows treat alike. */
 struct question {
     struct gg_gemm p;
     struct gg_arch arch;
@@ -28,8 +29,6 @@ static void ask(struct question *question, const struct gg_gemm *p, const struct
     question->p.lda = p->lda;
     question->p.ldb = p->ldb;
     question->p.ldc = p->ldc;
-    question->p.alpha = p->alpha;
-    question->p.beta = p->beta;
     question->p.precision = p->precision;
     memcpy(&question->arch, arch, sizeof *arch);
     question->force = force;

@@ -192,7 +192,7 @@ static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct pac
             break;
         start(legs, &legs->legs[arrived], lane, false, alone ? SELF : THREADS);
         lines += legs->legs[arrived].lines;
-        if (!direct || arrived + 1 == count)
+        if (!direct) /* else all of C is there, and goes to the threads at once */
             post(legs);
     }
     post(legs);
