@@ -2,7 +2,7 @@
  * and more (200 when its processor sleeps deeply), as much as a copy: so one that runs out of work polls for a moment, longer during a call than
  * after it, before it sleeps. It polls politely: a thread with work may be queued on the same processor, which others may have filled with polling
  * threads of their own (OpenBLAS's do so for 0.1 s after a call), so it gives the processor away between two looks. Who waits for a copy must not do
- * that: the polling thread that then gets the processor keeps it (Linux 6.18; 0.5 ms each time). Called by staged.c and short.c. */
+ * that: the polling thread that then gets the processor keeps it (Linux 6.18; 0.5 ms each time). Called by staged.c, conduct.c and short.c. */
 #include "copy.h"
 
 #include <pthread.h>

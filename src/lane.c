@@ -1,5 +1,5 @@
 /* lane.c — owns lanes and slots: who has them, and how much page-locked and GPU memory they may take. What is made is kept for the next call; arenas
- * go back to the driver when no call has come for a while. Called by staged.c. */
+ * go back to the driver when no call has come for a while. Called by staged.c, conduct.c and short.c. */
 #include "lane.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* plan.c — owns the cutting of a staged call into blocks, panels, strips and steps. Pure but for the memory of the lists.
- * Called by staged.c; tested without a GPU by tests/t_plan.c. */
+ * Called by planned.c; tested without a GPU by tests/t_plan.c. */
 #include "plan.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* plan.h — how a staged call is cut up. Pure: sizes and a memory budget in, lists of work out; staged.c carries them out.
+/* plan.h — how a staged call is cut up. Pure: sizes and a memory budget in, lists of work out; conduct.c carries them out.
  *
  * The problem is a sequence of blocks, each small enough that its pieces of A, B and C fit the GPU memory granted. When everything fits there
  * is one block. Buffers exist twice when there are several: the next block is uploaded while this one is computed.

@@ -1,5 +1,5 @@
 /* tensor.c — owns the chain of launches that serves sgemm from the tensor cores when the operands allow it, and by FFMA when not. See tensor.h.
- * It waits for nothing and reads nothing back: which tier serves is known on the GPU alone. Called by launch.c and, for host operands, staged.c. */
+ * It waits for nothing and reads nothing back: which tier serves is known on the GPU alone. Called by launch.c and, for host operands, conduct.c. */
 #include "tensor.h"
 
 #include "../cuda/kernel.h"

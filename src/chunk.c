@@ -1,0 +1,130 @@
+/* chunk.c — owns what the chunks of a staged call are: how a load, or the C of a step, is cut into pieces that fit a slot, and where those lie. Pure.
+ * Called by conduct.c, and by staged.c, which counts chunks and has those that the GPU failed to bring computed by the CPU. */
+#include "job.h"
+
+#include "operand.h"
+
+enum { FIRST_LOADS = 3 }; /* for which the link waits */
+
+/* What is cut: of one operand, by indices in the whole problem. */
+struct rectangle {
+    enum gg_operand operand;
+    struct gg_range rows, cols;
+    bool later; /* than the first loads */
+};
+
+static struct rectangle of_load(const struct gg_job *job, int i)
+{
+    const struct gg_load *load = &job->plan->loads[i];
+    return (struct rectangle){load->operand, load->rows, load->cols, i >= FIRST_LOADS};
+}
+
+static struct rectangle of_step(const struct gg_job *job, int i)
+{
+    const struct gg_step *step = &job->plan->steps[i];
+    return (struct rectangle){GG_C, step->rows, step->cols, false};
+}
+
+/* C in page-locked memory only with beta = 0, when a failed tile can be computed again. */
+bool gg_is_reachable(const struct gg_job *job, enum gg_operand x)
+{
+    enum gg_place place = job->where[x].place;
+    return place >= GG_PEER || (place == GG_PINNED && (x != GG_C || job->p->beta == 0));
+}
+
+static bool is_direct(const struct gg_job *job, const struct rectangle *r)
+{
+    const enum gg_operand x = r->operand;
+    const int64_t width = gg_extent(gg_second_contiguous(job->p, x) ? r->cols : r->rows) * (int64_t)gg_size(job->p->type);
+    return gg_is_reachable(job, x) && (job->where[x].place >= GG_PEER || !gg_is_scattered(gg_leading(job->p, x), width));
+}
+
+/* How a rectangle is cut into chunks of at most `limit` bytes: whole lines while a line fits, else pieces of lines. */
+struct grid {
+    int64_t width, lines;             /* elements of a line; lines */
+    int64_t chunk_width, chunk_lines;
+    int64_t across, count;
+};
+
+static struct grid grid_of(int64_t width, int64_t lines, int64_t size, int64_t limit)
+{
+    struct grid q = {.width = width, .lines = lines};
+    q.chunk_width = gg_min(width, limit / size);
+    q.chunk_lines = q.chunk_width < width ? 1 : gg_min(lines, gg_max(1, limit / (width * size)));
+    q.across = (width + q.chunk_width - 1) / q.chunk_width;
+    q.count = q.across * ((lines + q.chunk_lines - 1) / q.chunk_lines);
+    return q;
+}
+
+/* Chunks as large as a slot keep the link busiest, but the first of a load leaves when it has been packed and the last of C is unpacked when all else
+ * has been done: so a small rectangle is cut in two, but for later loads, before which the link has enough to do. */
+static struct grid cut(const struct gg_job *job, const struct rectangle *r)
+{
+    const int64_t size = (int64_t)gg_size(job->p->type), least = 256 << 10, rows = gg_extent(r->rows), cols = gg_extent(r->cols);
+    const bool second = gg_second_contiguous(job->p, r->operand);
+    const double bytes = (double)rows * (double)cols * (double)size;
+    int64_t chunk = r->later ? job->slot_bytes : gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 2, least) : INT64_MAX) & -8;
+    return grid_of(second ? cols : rows, second ? rows : cols, size, is_direct(job, r) ? INT64_MAX / 16 : chunk);
+}
+
+static struct gg_chunk chunk_at(const struct gg_job *job, const struct rectangle *r, int64_t i)
+{
+    struct grid q = cut(job, r);
+    int64_t w0 = i % q.across * q.chunk_width, l0 = i / q.across * q.chunk_lines;
+    int64_t w1 = gg_min(w0 + q.chunk_width, q.width), l1 = gg_min(l0 + q.chunk_lines, q.lines);
+    bool second = gg_second_contiguous(job->p, r->operand);
+    return (struct gg_chunk){.load = -1,
+                             .step = -1,
+                             .rows0 = r->rows.begin + (second ? l0 : w0),
+                             .rows1 = r->rows.begin + (second ? l1 : w1),
+                             .cols0 = r->cols.begin + (second ? w0 : l0),
+                             .cols1 = r->cols.begin + (second ? w1 : l1),
+                             .direct = is_direct(job, r)};
+}
+
+int64_t gg_load_chunks(const struct gg_job *job, int load)
+{
+    const struct rectangle r = of_load(job, load);
+    return cut(job, &r).count;
+}
+
+int64_t gg_store_chunks(const struct gg_job *job, int step)
+{
+    const struct rectangle r = of_step(job, step);
+    return job->plan->steps[step].last ? cut(job, &r).count : 0;
+}
+
+struct gg_chunk gg_load_chunk(const struct gg_job *job, int load, int64_t i)
+{
+    const struct rectangle r = of_load(job, load);
+    struct gg_chunk c = chunk_at(job, &r, i);
+    c.load = load;
+    return c;
+}
+
+struct gg_chunk gg_store_chunk(const struct gg_job *job, int step, int64_t i)
+{
+    const struct rectangle r = of_step(job, step);
+    struct gg_chunk c = chunk_at(job, &r, i);
+    c.step = step;
+    c.index = job->store_base[step] + i;
+    return c;
+}
+
+struct gg_sides gg_sides_of(const struct gg_job *job, const struct gg_chunk *c)
+{
+    const struct gg_load *load = c->load >= 0 ? &job->plan->loads[c->load] : NULL;
+    const struct gg_step *step = c->step >= 0 ? &job->plan->steps[c->step] : NULL;
+    enum gg_operand x = load ? load->operand : GG_C;
+    int64_t size = (int64_t)gg_size(job->p->type), ld = job->plan->ld[x];
+    int64_t row = c->rows0 - (load ? load->rows : step->rows).begin, col = c->cols0 - (load ? load->cols : step->cols).begin;
+    int64_t rows = c->rows1 - c->rows0, cols = c->cols1 - c->cols0;
+    bool second = gg_second_contiguous(job->p, x);
+    char *base = job->buffer[x][load ? load->buffer : step->c_buffer];
+    return (struct gg_sides){.host = gg_element(job->p, x, c->rows0, c->cols0),
+                             .device = base + ((load ? load->offset : step->c_offset) + (second ? col + row * ld : row + col * ld)) * size,
+                             .host_pitch = gg_leading(job->p, x),
+                             .device_pitch = ld * size,
+                             .width = (second ? cols : rows) * size,
+                             .lines = second ? rows : cols};
+}
