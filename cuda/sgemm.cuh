@@ -70,6 +70,13 @@ struct sgemm {
         }
     }
 
+    /* Where the sum of row m is in a slice's column n, and which row is there: the columns that eight lanes store at one time are in unlike banks. */
+    static __device__ int place(int m, int n)
+    {
+        constexpr int ROWS = 64 / LANES_M;
+        return m ^ n / 4 % (32 / ROWS) * ROWS;
+    }
+
     __device__ void store(const gg_args &p, const gg_tile &tile, int m, int n, int slice, char *shared)
     {
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
@@ -79,7 +86,7 @@ struct sgemm {
             if constexpr (SLICES == 1)
                 out.put_vector(tile.m0 + m + i, tile.n0 + n + j, v);
             else
-                *reinterpret_cast<float4 *>(partial + (slice * TILE_N + n + j) * TILE_M + m + i) = make_float4(v[0], v[1], v[2], v[3]);
+                *reinterpret_cast<float4 *>(partial + (slice * TILE_N + n + j) * TILE_M + place(m + i, n + j)) = make_float4(v[0], v[1], v[2], v[3]);
         });
         if constexpr (SLICES > 1) {
             gg_consumer_barrier();
@@ -90,7 +97,7 @@ struct sgemm {
                     const float4 part = *reinterpret_cast<const float4 *>(partial + s * (TILE_M * TILE_N) + at);
                     v[0] += part.x, v[1] += part.y, v[2] += part.z, v[3] += part.w;
                 }
-                out.put_vector(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
+                out.put_vector(tile.m0 + place(at % TILE_M, at / TILE_M), tile.n0 + at / TILE_M, v);
             }
             gg_consumer_barrier();
         }
