@@ -34,6 +34,7 @@ static struct {
     _Atomic int sleeping;
     _Atomic int waking; /* sleeping threads that have been signalled */
     _Atomic int threads;
+    _Atomic int on[CPU_SETSIZE]; /* of threads awake and callers: how many on a processor */
 } g = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER, .tail = &g.head};
 
 /* ---- copying ------------------------------------------------------------------------------------------------------------------------------ */
@@ -105,6 +106,47 @@ int gg_copy_cut(const struct gg_copy *whole, struct gg_copy *pieces, int most, i
             pieces[i].dst_pitch = pieces[i].src_pitch = pieces[i].width;
     atomic_store_explicit(whole->left, made, memory_order_relaxed);
     return made;
+}
+
+/* ---- who is where ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Counts this thread where it is, for others to keep away. The processor; -1 where that cannot be told. */
+static int settle(void)
+{
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || cpu >= CPU_SETSIZE)
+        return -1;
+    atomic_fetch_add_explicit(&g.on[cpu], 1, memory_order_relaxed);
+    return cpu;
+}
+
+static void unsettle(int cpu)
+{
+    if (cpu >= 0)
+        atomic_fetch_sub_explicit(&g.on[cpu], 1, memory_order_relaxed);
+}
+
+/* The same, but a thread that is not alone moves to where none of us is. One that wakes while no processor is idle, because OpenBLAS's threads poll
+ * on all of them, stays where it was, and all of ours may have slept on one (H200's host: the first calls of sgemm 4096 in a process 26 ms each, apart
+ * 3.1). */
+static int settle_apart(void)
+{
+    cpu_set_t all, one;
+    const int at = settle();
+    if (at < 0 || atomic_load_explicit(&g.on[at], memory_order_relaxed) < 2 || sched_getaffinity(0, sizeof all, &all) != 0)
+        return at;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        int nobody = 0;
+        if (!CPU_ISSET(cpu, &all) || !atomic_compare_exchange_strong_explicit(&g.on[cpu], &nobody, 1, memory_order_relaxed, memory_order_relaxed))
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        const bool moved = sched_setaffinity(0, sizeof one, &one) == 0;
+        sched_setaffinity(0, sizeof all, &all);
+        unsettle(moved ? at : cpu);
+        return moved ? cpu : at;
+    }
+    return at;
 }
 
 /* ---- the queue ---------------------------------------------------------------------------------------------------------------------------- */
@@ -198,8 +240,11 @@ void gg_copy_patience(double waited)
         gg_relax();
 }
 
+static _Thread_local int caller_at; /* where this thread was counted when its call began */
+
 void gg_copy_begin(int threads, bool now)
 {
+    caller_at = settle();
     atomic_fetch_add_explicit(&g.calls, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&g.wanted, threads, memory_order_relaxed);
     if (now)
@@ -208,6 +253,7 @@ void gg_copy_begin(int threads, bool now)
 
 void gg_copy_end(int threads)
 {
+    unsettle(caller_at);
     atomic_fetch_sub_explicit(&g.wanted, threads, memory_order_relaxed);
     atomic_fetch_sub_explicit(&g.calls, 1, memory_order_relaxed);
 }
@@ -255,9 +301,10 @@ static void *copy_thread(void *unused)
 {
     (void)unused;
     ask_for_short_turns();
-    for (;;) {
+    for (int at = settle_apart();;) {
         struct gg_copy *copy = poll_for_work();
         if (!copy) {
+            unsettle(at);
             pthread_mutex_lock(&g.lock);
             atomic_fetch_add_explicit(&g.sleeping, 1, memory_order_relaxed);
             while (!(copy = take()) && atomic_load_explicit(&g.waking, memory_order_relaxed) == 0)
@@ -266,6 +313,7 @@ static void *copy_thread(void *unused)
             if (atomic_load_explicit(&g.waking, memory_order_relaxed) > 0)
                 atomic_fetch_sub_explicit(&g.waking, 1, memory_order_relaxed);
             pthread_mutex_unlock(&g.lock);
+            at = settle_apart();
         }
         if (copy)
             finish(copy);
