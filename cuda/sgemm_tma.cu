@@ -1,7 +1,7 @@
 /* sgemm_tma — strict FP32 (FFMA only) for sm_90, operands by TMA, k step 32, 256 threads that compute:
  *
  *   sgemm_tma_128x256   16×8 sums a thread, 1 block an SM, 4 stages, turns of 8 k: large C
- *   sgemm_tma_128x128   8×8 sums a thread, 2 blocks an SM, 3 stages, turns of 32 k: C of too few tiles for the other
+ *   sgemm_tma_128x128   8×8 sums a thread, 2 blocks an SM, 3 stages, turns of 8 k: C of too few tiles for the other, short k
  *
  * In the former one more thread starts the two TMA copies that fill a stage; its warpgroup gives the others registers. That is 1.0 to 2.2 % faster
  * than what the latter, which has no registers to spare, does: the warp that is last to leave a stage starts the copies that fill it again, all stages
@@ -366,7 +366,7 @@ struct sgemm_tma {
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 using tma128x256 = sgemm_tma<128, 256, 32, 4, 4, 2, 4, 8, false, 240>;
-using tma128x128 = sgemm_tma<128, 128, 32, 3, 2, 4, 8, 32, true, 0>;
+using tma128x128 = sgemm_tma<128, 128, 32, 3, 2, 4, 8, 8, true, 0>;
 static_assert(tma128x256::SHARED <= gg_shared_sgemm_tma_128x256 && tma128x128::SHARED <= gg_shared_sgemm_tma_128x128, "kernels.def");
 extern "C" {
 __global__ void __launch_bounds__(384, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p) { tma128x256::run(p); }
