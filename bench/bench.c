@@ -2,7 +2,7 @@
  *
  *   bench [--list square,odd] [--sizes 1024,4097x4099x4093,4096+1,4096@1] [--types sd] [--layouts NN,NT,TN,TT] [--seconds 0.25] [--csv FILE]
  *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls] [--precision strict|fp32|tf32]
- *         [--data uniform|normal|wide|worst]
+ *         [--data uniform|normal|wide|worst] [--block 0]
  *
  * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements off. `square` and `odd` are the lists of the README.
  * --lib again adds another build, or with :ROW one whose kernel is forced; the first is what the others are compared with. --ladder adds the
@@ -14,6 +14,12 @@
  * One row is timed by CUDA events around each call on one stream, beta = 0. Before each call a fill of 256 MB replaces what L2 holds, for
  * everybody alike, and gives the host time to enqueue, so that no launch is waited for. The contestants take turns, in alternate order; after
  * warm-up the median of as many rounds as fit `seconds`, 5 at least. The ratio is the other's median over ours: above 1 we are faster.
+ *
+ * Where the power limit rules the clock, contestants that take turns share one clock, and who wants less energy has nothing of it. With --block S
+ * each has S seconds to itself, as in a program that uses one library, at least three times, interleaved. The first half of a block, in which the
+ * clock settles, is left out, of the second the median counts, and of these medians theirs. In brackets: the SM clock (a sample a block, in the
+ * second half) and the watts (by the GPU's count of its energy, which is coarse). For calls of 1 ms and more: a block is 800 calls at most.
+ *
  * Every contestant's C, poisoned with NaN before, is verified at sampled elements: the error in u (|A||B|), u the rounding unit; above k + 2 it is
  * wrong, and the exit status says so. After a list the ratios to cuBLAS are summed up. */
 #include <getopt.h>
@@ -44,7 +50,7 @@ static struct contestant contestants[MAX_CONTESTANTS];
 static int contestant_count, cublas_index = -1;
 
 static const char *precision = "strict", *family = "uniform", *types = "sd", *layouts = "NN,NT,TN,TT", *sizes, *lists;
-static double seconds = 0.25;
+static double seconds = 0.25, block_seconds;
 static FILE *csv;
 static device_ptr operands[3];
 
@@ -207,6 +213,43 @@ static int time_rounds(const bool *able, const struct problem *p, int rounds, do
     return clock;
 }
 
+/* A contestant's block: the median of its second half, the SM clock then, and the watts of all of it. */
+struct block {
+    double median, mhz, watts;
+};
+
+static struct block time_block(int contestant, const struct problem *p, double times[][MAX_ROUNDS], int rounds)
+{
+    bool able[MAX_CONTESTANTS] = {0};
+    able[contestant] = true;
+    const double start = now(), joules = energy();
+    time_rounds(able, p, rounds, times);
+    const int mhz = time_rounds(able, p, rounds, times);
+    return (struct block){median(times[contestant], rounds), mhz, (energy() - joules) / (now() - start)};
+}
+
+/* times[contestant][n]: the median of its block n; MHz and watts are the means of all. Returns how many blocks each has. */
+static int time_blocks(const bool *able, const struct problem *p, double times[][MAX_ROUNDS], struct block *means)
+{
+    enum { MOST = 50 };
+    const double FLUSH = 0.1e-3; /* seconds, about */
+    static double medians[MAX_CONTESTANTS][MOST];
+    int able_count = 0, rounds[MAX_CONTESTANTS];
+    time_rounds(able, p, 2, times); /* to know how many calls a block is */
+    for (int c = 0; c < contestant_count; c++)
+        able_count += able[c], rounds[c] = (int)fmin(ceil(block_seconds / 2 / (times[c][1] + FLUSH)), MAX_ROUNDS);
+    const int blocks = (int)fmin(fmax(seconds / (block_seconds * able_count), 3), MOST);
+    for (int b = 0; b < blocks; b++)
+        for (int c = 0; c < contestant_count; c++)
+            if (able[c]) {
+                const struct block one = time_block(c, p, times, rounds[c]);
+                medians[c][b] = one.median, means[c].mhz += one.mhz / blocks, means[c].watts += one.watts / blocks;
+            }
+    for (int c = 0; c < contestant_count; c++)
+        memcpy(times[c], medians[c], sizeof medians[c]);
+    return blocks;
+}
+
 /* Microseconds that a call takes on the host, enqueueing it: in batches too short to fill the queue, the GPU having nothing else to do. */
 static void time_calls(const bool *able, const struct problem *p, double times[][MAX_ROUNDS])
 {
@@ -329,7 +372,12 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
         time_rounds(able, &p, 2, times);
         slowest = (now() - start) / 2;
     }
-    int rounds = (int)fmin(seconds / slowest, MAX_ROUNDS), clock = time_rounds(able, &p, rounds = rounds < 5 ? 5 : rounds, times);
+    struct block blocks[MAX_CONTESTANTS] = {0};
+    int rounds = (int)fmax(fmin(seconds / slowest, MAX_ROUNDS), 5), clock = 0;
+    if (block_seconds > 0)
+        rounds = time_blocks(able, &p, times, blocks);
+    else
+        clock = time_rounds(able, &p, rounds, times);
 
     for (int c = 0; c < contestant_count; c++) {
         if (!able[c])
@@ -341,6 +389,10 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
         printf("  %s %.3f", contestants[c].name, tflops);
         if (c)
             printf(" (x%.3f)", ratio);
+        if (block_seconds > 0) {
+            clock = (int)blocks[c].mhz;
+            printf(" [%d MHz, %.0f W]", clock, blocks[c].watts);
+        }
         if (!(error[c] <= limit))
             printf(" WRONG");
         if (csv)
@@ -357,8 +409,8 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     if (best < 1)
         ratios->missed++, ratios->most_missed = fmax(ratios->most_missed, 1 / best);
     double bound = roofline(&p), tflops = 2e-12 * (double)p.m * (double)p.n * (double)p.k / bound;
-    printf("   %.0f %% of the roofline; %d rounds, %d MHz, error %.2f u  %s\n", able[0] ? 100 * bound / medians[0] : 0, rounds, clock, error[0],
-           decision.kernel);
+    printf("   %.0f %% of the roofline; %d %s, %d MHz, error %.2f u  %s\n", able[0] ? 100 * bound / medians[0] : 0, rounds,
+           block_seconds > 0 ? "blocks" : "rounds", clock, error[0], decision.kernel);
     if (csv)
         fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,roofline,,,%.9f,,,%.4f,,,,%s,%s,%s,%s\n", list, p.dbl ? 'd' : 's', p.ta ? 'T' : 'N',
                 p.tb ? 'T' : 'N', size, (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.off, bound, tflops, machine, date_now(), commit,
@@ -450,13 +502,10 @@ int main(int argc, char **argv)
     int calls = 0;
     const char *csv_path = NULL, *cublas_path = NULL, *ladder_folder = NULL, *libs[MAX_CONTESTANTS] = {"build/libgpugemm.so"};
     int lib_count = 0;
-    const struct option options[] = {{"types", 1, 0, 't'},    {"layouts", 1, 0, 'y'},
-                                     {"sizes", 1, 0, 'n'},    {"list", 1, 0, 'i'},
-                                     {"seconds", 1, 0, 's'},  {"csv", 1, 0, 'c'},
-                                     {"lib", 1, 0, 'l'},      {"cublas", 1, 0, 'u'},
-                                     {"ladder", 1, 0, 'd'},   {"commit", 1, 0, 'g'},
-                                     {"calls", 0, &calls, 1}, {"precision", 1, 0, 'p'},
-                                     {"data", 1, 0, 'f'},     {0}};
+    const struct option options[] = {
+        {"types", 1, 0, 't'},    {"layouts", 1, 0, 'y'},   {"sizes", 1, 0, 'n'},  {"list", 1, 0, 'i'},   {"seconds", 1, 0, 's'},
+        {"csv", 1, 0, 'c'},      {"lib", 1, 0, 'l'},       {"cublas", 1, 0, 'u'}, {"ladder", 1, 0, 'd'}, {"commit", 1, 0, 'g'},
+        {"calls", 0, &calls, 1}, {"precision", 1, 0, 'p'}, {"data", 1, 0, 'f'},   {"block", 1, 0, 'b'},  {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 't': types = optarg; break;
@@ -464,6 +513,7 @@ int main(int argc, char **argv)
         case 'n': sizes = optarg; break;
         case 'i': lists = optarg; break;
         case 's': seconds = strtod(optarg, NULL); break;
+        case 'b': block_seconds = strtod(optarg, NULL); break;
         case 'c': csv_path = optarg; break;
         case 'l': libs[lib_count++ % MAX_CONTESTANTS] = optarg; break;
         case 'u': cublas_path = optarg; break;

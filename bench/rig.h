@@ -24,6 +24,7 @@ typedef uint64_t device_ptr;
     X(cuInit, (unsigned))                                                                                                                            \
     X(cuDeviceGet, (int *, int))                                                                                                                     \
     X(cuDeviceGetAttribute, (int *, int, int))                                                                                                       \
+    X(cuDeviceGetPCIBusId, (char *, int, int))                                                                                                       \
     X(cuDevicePrimaryCtxRetain, (handle *, int))                                                                                                     \
     X(cuCtxSetCurrent, (handle))                                                                                                                     \
     X(cuCtxSynchronize, (void))                                                                                                                      \
@@ -82,20 +83,40 @@ static inline bool resolved(void *library, const char *name, void *pointer)
     return *(void **)pointer != NULL;
 }
 
+static char bus_id[32]; /* of the GPU: NVML knows nothing of CUDA_VISIBLE_DEVICES */
+
+/* What NVML says of it: `what` is nvmlDeviceGetClockInfo or …TotalEnergyConsumption. */
+static inline void *ask_board(const char *what, handle *board)
+{
+    static handle found;
+    static void *nvml;
+    void *ask;
+    if (!nvml) {
+        int (*init)(void), (*by_bus)(const char *, handle *);
+        nvml = open_first((const char *[]){"libnvidia-ml.so.1", NULL});
+        if (!resolved(nvml, "nvmlInit_v2", &init) || !resolved(nvml, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) || init() || by_bus(bus_id, &found))
+            found = NULL;
+    }
+    *board = found;
+    return found && resolved(nvml, what, &ask) ? ask : NULL;
+}
+
 /* The SM clock now, in MHz: to be asked while the GPU works. 0 where NVML does not say. */
 static inline int sm_clock(void)
 {
-    static handle board;
-    static int (*clock_info)(handle, int, unsigned *);
-    int (*init)(void), (*by_index)(unsigned, handle *);
+    handle board;
+    int (*clock_info)(handle, int, unsigned *) = ask_board("nvmlDeviceGetClockInfo", &board);
     unsigned mhz = 0;
-    if (!clock_info) {
-        void *nvml = open_first((const char *[]){"libnvidia-ml.so.1", NULL});
-        if (!resolved(nvml, "nvmlInit_v2", &init) || !resolved(nvml, "nvmlDeviceGetHandleByIndex_v2", &by_index) || init() || by_index(0, &board) ||
-            !resolved(nvml, "nvmlDeviceGetClockInfo", &clock_info))
-            return 0;
-    }
-    return clock_info(board, 1 /* NVML_CLOCK_SM */, &mhz) ? 0 : (int)mhz;
+    return clock_info && clock_info(board, 1 /* NVML_CLOCK_SM */, &mhz) == 0 ? (int)mhz : 0;
+}
+
+/* Joules that the GPU has taken since some time; 0 where NVML does not say. */
+static inline double energy(void)
+{
+    handle board;
+    int (*consumption)(handle, unsigned long long *) = ask_board("nvmlDeviceGetTotalEnergyConsumption", &board);
+    unsigned long long millijoules = 0;
+    return consumption && consumption(board, &millijoules) == 0 ? 1e-3 * (double)millijoules : 0;
 }
 
 static inline void describe_machine(void)
@@ -127,6 +148,7 @@ static inline bool open_gpu(void)
     cuDeviceGetAttribute(&sm_count, 16, device), cuDeviceGetAttribute(&khz, 13, device);
     cuDeviceGetAttribute(&major, 75, device), cuDeviceGetAttribute(&minor, 76, device);
     sm_mhz = khz / 1000, compute_capability = 10 * major + minor;
+    cuDeviceGetPCIBusId(bus_id, sizeof bus_id, device);
     describe_machine();
     return true;
 }
