@@ -7,14 +7,32 @@
 
 #include "kernel.h"
 
-/* Is it known, without having waited, that it will not be this kernel's turn? The verdict's bits are only ever set, so one that rules the kernel's
+__device__ inline uint32_t gg_verdict(const gg_args &p) { return *static_cast<const volatile uint32_t *>(p.verdict); }
+
+/* Does the verdict say, without having waited, that it will not be this kernel's turn? Its bits are only ever set, so one that rules the kernel's
  * tier out may be acted on at any time; that the first tier is not ruled out, and so no other has its turn, when p.gate_first says that its split has
  * ended. The first tier's product sees to that: it lets the next kernel come after its own wait. Such a kernel leaves then, but for block 0, which
  * waits: what follows may rely on all that came before. (All at n = 2048 4 %, at 1025 5 %, at 1153 12 % faster.) */
-__device__ inline bool gg_gated_out(const gg_args &p)
+__device__ inline bool gg_ruled_out(const gg_args &p, uint32_t verdict)
 {
-    const uint32_t verdict = *static_cast<const volatile uint32_t *>(p.verdict);
     return (verdict & p.gate_mask & ~p.gate_value) || (p.gate_value & ~verdict & p.gate_first);
+}
+
+/* Lets the next kernel come. True: it leaves, as above. Asked before all else by those that have something to do before they wait: the sooner a link
+ * without a turn leaves the SMs that the product has no work for, the fewer links are left when that ends (n = 2048 and 2049 2 % faster). */
+__device__ inline bool gg_passed_over(const gg_args &p)
+{
+#if __CUDA_ARCH__ >= 900
+    if (p.gate_first && p.gate_value) {
+        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+        if (gg_ruled_out(p, gg_verdict(p))) {
+            if (blockIdx.x + blockIdx.y == 0)
+                asm volatile("griddepcontrol.wait;" ::: "memory");
+            return true;
+        }
+    }
+#endif
+    return false;
 }
 
 /* True: it is not this kernel's turn, it may leave. Else it is not known yet, and all before this kernel has ended. PRODUCT: from a tier's pieces. */
@@ -22,14 +40,11 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
     if (p.verdict || p.early) {
+        if (gg_passed_over(p))
+            return true;
         const bool late = PRODUCT && p.gate_first && p.gate_value == 0;
         if (!late)
             asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-        if (p.gate_first && p.gate_value && gg_gated_out(p)) {
-            if (blockIdx.x + blockIdx.y == 0)
-                asm volatile("griddepcontrol.wait;" ::: "memory");
-            return true;
-        }
         asm volatile("griddepcontrol.wait;" ::: "memory");
         if (late)
             asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -41,7 +56,7 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
 /* True: it is not this kernel's turn, and it leaves at once. By every thread, before anything is read or written that other kernels write or read. */
 template <bool PRODUCT = false> __device__ inline bool gg_gated(const gg_args &p)
 {
-    return gg_gate<PRODUCT>(p) || (p.verdict && (*static_cast<const volatile uint32_t *>(p.verdict) & p.gate_mask) != p.gate_value);
+    return gg_gate<PRODUCT>(p) || (p.verdict && (gg_verdict(p) & p.gate_mask) != p.gate_value);
 }
 
 /* For a kernel that has FP16's product in it and what serves if FP16 is ruled out, which this does. That it is ruled out is known when a single block
@@ -51,10 +66,10 @@ template <typename PRODUCT, typename OTHER> __device__ inline void gg_either(con
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-    bool out = gg_gated_out(p);
+    bool out = gg_ruled_out(p, gg_verdict(p));
     if (!out) {
         asm volatile("griddepcontrol.wait;" ::: "memory");
-        out = gg_gated_out(p);
+        out = gg_ruled_out(p, gg_verdict(p));
     }
     if (!out) {
         product();

@@ -314,6 +314,8 @@ template <typename TIER> __device__ void split(const gg_args &p)
 {
     __shared__ unsigned said;
     __shared__ __align__(16) float dealt[DEALT];
+    if (TIER::KEEPS && gg_passed_over(p))
+        return;
     if (threadIdx.x == 0)
         said = 0;
     share s(p, TIER::PIECES);

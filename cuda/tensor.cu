@@ -18,6 +18,8 @@ static_assert(bf16::SHARED == gg_shared_tensor_bf16, "kernels.def");
 
 template <typename kernel> __device__ inline void run(const gg_args &p)
 {
+    if (kernel::PIECES == 3 && gg_passed_over(p))
+        return;
     kernel::run(p, [&] {
         const bool leaves = gg_gated<true>(p);
         if (!leaves && kernel::PIECES == 3 && blockIdx.x + threadIdx.x == 0)
