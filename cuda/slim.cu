@@ -470,7 +470,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 
     static __device__ __forceinline__ void run(const gg_args &p, unsigned block)
     {
-        if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
+        if (sizeof(T) == 4 && gg_gated_apart(p)) /* FP64 has no chains */
             return;
         extern __shared__ __align__(16) char shared[];
         slim s(p, shared, block);
@@ -489,6 +489,8 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             again.template finish<BLOCK_K>();
         else
             again.template finish<BLOCK_X>();
+        if (sizeof(T) == 4)
+            gg_gate_end(p);
     }
 };
 
