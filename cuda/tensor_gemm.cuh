@@ -5,7 +5,8 @@
  * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for longer; and `master`, to which main is added
  * while the tensor cores work on corr: they never wait for it. Every GROUP steps (512 k) master and corr are added to the total, which has
  * no room in registers and lies in shared memory, and begin anew: so errors hardly grow with k, neither by what adding to master rounds nor by
- * what the tensor cores cut from corr. (Kahan's summation into master would do the former, but its 128 more FADDs a thread cost 27 % at n = 4096.)
+ * what the tensor cores cut from corr. One or two steps more than that still go with the last group (n = 2049 1 % faster). (Kahan's summation into
+ * master would do the former, but its 128 more FADDs a thread cost 27 % at n = 4096.)
  *
  * What little of C lies beyond whole tiles is not worth tiles of its own. EDGES, up to 32 rows and 32 columns: a tile takes 8 of these rows, or
  * columns, beside its 128, as wgmma's N may be 136; where it takes columns, A and B change places. In each column of tiles as many take rows as there
@@ -332,6 +333,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
     {
         const unsigned total = shared + STAGES * STAGE_BYTES + group * GROUP_BYTES + threadIdx.x % 128 * 16;
         float main[COUNT] = {}, corr[COUNT] = {};
+        int in_group = 0;
         for (int step = 0, steps = work::steps(p); step < steps; step++) {
             ring.wait_full();
             const unsigned stage = shared + ring.stage * STAGE_BYTES;
@@ -347,7 +349,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
 #pragma unroll
                 for (int k = 0; k < STEP / 16; k++)
                     wgmma<PRODUCTS::HALF>(corr, x + ((swapped ? PRODUCTS::a(i) : PRODUCTS::b(i)) * PIECE_BYTES + k * 32) / 16,
-                                          y + ((swapped ? PRODUCTS::b(i) : PRODUCTS::a(i)) * Y_PIECE + k * 32) / 16, i + k > 0 ? 1 : step % GROUP);
+                                          y + ((swapped ? PRODUCTS::b(i) : PRODUCTS::a(i)) * Y_PIECE + k * 32) / 16, i + k > 0 ? 1 : in_group);
             if constexpr (EXACT)
                 commit_wgmma();
             await_wgmma<EXACT>();
@@ -358,21 +360,23 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             for (int i = 0; i < COUNT; i++)
                 master[i] += main[i];
             ring.next();
-            if (EXACT && (step % GROUP == GROUP - 1 || step == steps - 1)) {
+            if (EXACT && (step == steps - 1 || (in_group >= GROUP - 1 && step < steps - 3))) {
                 await_wgmma<0>();
                 pin(corr);
 #pragma unroll
                 for (int i = 0; i < COUNT; i++)
                     master[i] += corr[i];
-                if (step >= GROUP)
+                if (step > in_group)
                     add(master, total);
                 if (step < steps - 1) {
                     keep_total(master, total);
 #pragma unroll
                     for (int i = 0; i < COUNT; i++)
                         master[i] = 0;
+                    in_group = 0;
                 }
-            }
+            } else
+                in_group++;
         }
         await_wgmma<0>();
         ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
