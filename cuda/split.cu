@@ -306,8 +306,6 @@ __device__ inline bool share::thin(int count, int h) const
     return count < ENOUGH && inside[h] && (chunk + 1) * CHUNK <= k;
 }
 
-__device__ inline unsigned verdict_of(const gg_args &p) { return *static_cast<volatile uint32_t *>(p.verdict); }
-
 /* gg_gated again and again: the verdict is read along with the operands. Of a block's warps the first to find something says so: when all fail at
  * once, a word for all blocks is a queue. */
 template <typename TIER> __device__ void split(const gg_args &p)
@@ -322,7 +320,7 @@ template <typename TIER> __device__ void split(const gg_args &p)
     __syncthreads();
     if (gg_gate(p) || share::is_beyond(p))
         return;
-    const unsigned before = verdict_of(p);
+    const unsigned before = gg_verdict(p);
     if (TIER::KEEPS && (s.is_a ? p.keeps_a : p.keeps_b) && before & GG_WAS_BF16)
         return;
     float v[2][2][8];
@@ -356,7 +354,7 @@ template <typename TIER> __device__ void split(const gg_args &p)
         }
         if (++s.chunk == s.end)
             return;
-        const unsigned verdict = verdict_of(p);
+        const unsigned verdict = gg_verdict(p);
         s.to += 2 * TIER::PIECES * PIECE_BYTES;
         s.load(v);
         if (verdict & TIER::NOT)
@@ -366,7 +364,7 @@ template <typename TIER> __device__ void split(const gg_args &p)
 
 __device__ inline void certify(const gg_args &p)
 {
-    if (gg_gated(p) || share::is_beyond(p) || verdict_of(p) == (GG_NOT_FP16 | GG_NOT_BF16))
+    if (gg_gated(p) || share::is_beyond(p) || gg_verdict(p) == (GG_NOT_FP16 | GG_NOT_BF16))
         return;
     __shared__ __align__(16) float dealt[DEALT];
     share s(p, 0);
