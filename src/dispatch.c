@@ -117,8 +117,9 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         if (held && cost < HYSTERESIS)
             gpu = held == 1 + GG_ON_GPU;
         const bool known = (gpu ? seen_cpu : seen_gpu) > 0;
-        if (f->may_try && (known ? held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) && gg_rates_doubtful(rates, p, gpu ? d.seconds_cpu : d.seconds_gpu)
-                                 : cost < WORTH_TRYING)) {
+        const bool doubtful = gpu ? gg_rates_doubtful(rates, GG_ON_CPU, p, d.model_cpu, d.seconds_cpu)
+                                  : gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu);
+        if (f->may_try && (known ? doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) : cost < WORTH_TRYING)) {
             gpu = !gpu;
             d.reason = GG_TRIAL;
         }

@@ -128,28 +128,42 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
     }
 }
 
-/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. Twice in a row, because the first call on a
- * side has its own cost; first when like calls have taken 16 times as long as a try, so that it costs little, then less and less often. */
-bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds)
+/* The threads of the CPU BLAS poll for some time after a call, and the GPU's short calls take longer beside them. */
+static const double polling = 30e-3;
+
+/* A try is two calls, because the first on a side has its own cost. Where the model has the GPU for the faster one, it lasts longer than the polling
+ * (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to 99 and 60). */
+static bool is_long_try(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model)
 {
-    const int shape = gg_shape(p), work = gg_work(p);
+    const double seen = (double)atomic_load_explicit(&rates->seen[GG_ON_CPU][p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
+    return who == GG_ON_GPU && model < seen * gg_cpu_model(p, rates);
+}
+
+/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. First when like calls have taken 16 times as
+ * long as one there, then less and less often; and so seldom that a long try costs little, and so does the polling after a try of the CPU. */
+bool gg_rates_doubtful(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model, double seconds)
+{
+    const int shape = gg_shape(p), work = gg_work(p), content = atomic_load_explicit(&rates->content[p->type][shape][work], memory_order_relaxed);
     const double since = (double)atomic_load_explicit(&rates->since[p->type][shape][work], memory_order_relaxed);
-    return since < 0 || since > 16 * seconds * (1 << atomic_load_explicit(&rates->content[p->type][shape][work], memory_order_relaxed));
+    const double least = who == GG_ON_CPU ? 3 * polling : content > 0 && is_long_try(rates, who, p, model) ? 16 * polling : 0;
+    return since < 0 || since > larger(16 * seconds, least) * (1 << content);
 }
 
 /* A call has been served by `who`, holder of its like or not. */
-static void count(struct gg_rates *rates, bool holder, const struct gg_gemm *p, double seconds)
+static void count(struct gg_rates *rates, int who, bool holder, const struct gg_gemm *p, double model, double seconds)
 {
     const unsigned char most = 6;
     const int shape = gg_shape(p), work = gg_work(p);
     _Atomic float *since = &rates->since[p->type][shape][work];
     _Atomic unsigned char *content = &rates->content[p->type][shape][work];
-    float before = atomic_load_explicit(since, memory_order_relaxed);
-    unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
-    if (!holder && before < 0 && times < most)
+    const double before = (double)atomic_load_explicit(since, memory_order_relaxed); /* below 0: a try has taken so long */
+    const unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
+    const double spent = before < 0 ? -before : 0;
+    const bool enough = !holder && spent > 0 && (spent + seconds > polling || !is_long_try(rates, who, p, model));
+    if (enough && times < most)
         atomic_store_explicit(content, times + 1, memory_order_relaxed);
     if (!holder || before >= 0)
-        atomic_store_explicit(since, holder ? before + (float)seconds : before < 0 ? 0 : -1, memory_order_relaxed);
+        atomic_store_explicit(since, (float)(enough ? 0 : holder ? before + seconds : -(spent + seconds)), memory_order_relaxed);
 }
 
 /* No factor that a mishap could lead to turns a side off for ever. */
@@ -169,7 +183,7 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     _Atomic float *seen = &rates->seen[who][p->type][shape][work];
     float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
-    count(rates, holder, p, seconds);
+    count(rates, who, holder, p, model, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
     if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced is for tests, many at a time */ &&

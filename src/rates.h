@@ -28,8 +28,8 @@ struct gg_rates {
      * cost of being the first. */
     _Atomic float seen[2][2][GG_SHAPES][GG_WORKS];
     _Atomic signed char held[2][GG_SHAPES][GG_WORKS]; /* who served the last like call: 1 + GG_ON_CPU or GG_ON_GPU; 0: nobody yet */
-    /* Is what is known of the other side still true? Seconds that like calls have spent on the side that holds them since the other was tried last; negative:
-     * it has been tried once, and is to be again. `content`: how often that has changed nothing. */
+    /* Is what is known of the other side still true? Seconds that like calls have spent on the side that holds them since the other was tried last;
+     * negative: it is being tried, and has taken so long. `content`: how often that has changed nothing. */
     _Atomic float since[2][GG_SHAPES][GG_WORKS];
     _Atomic unsigned char content[2][GG_SHAPES][GG_WORKS];
 };
@@ -57,8 +57,8 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
 /* A measurement that was made with care: it replaces what was known. */
 void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds);
 
-/* Is the other side due to be tried again, with which such a call would take `seconds`? */
-bool gg_rates_doubtful(const struct gg_rates *rates, const struct gg_gemm *p, double seconds);
+/* Is `who`, which does not hold its like, due to be tried again, where such a call would take `seconds` (by the model alone, `model`)? */
+bool gg_rates_doubtful(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model, double seconds);
 
 /* Fresh measurements of the link replace what was known. */
 void gg_rates_set_link(double up, double down, double pinned);
