@@ -17,6 +17,8 @@
  * A PAIR is a cluster of two blocks with tiles side by side, in step: each fetches half of their common A for both, so that two thirds of the bytes
  * come from L2, of which it would be 200 MB in 36 µs at n = 1024.
  *
+ * Blocks with one whole tile of long k after another keep pace, or L2 is of little use to them (keep_pace).
+ *
  * One elected thread starts a stage's copies one after the other. Lanes that do it side by side are a loop of 60 clocks a copy to the compiler: a
  * stage took 460 to 640 clocks, its products 256 in 32×64.
  *
@@ -24,7 +26,7 @@
  *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
  *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; shares badly
- *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.0 at 8192 (in turn with cuBLAS)
+ *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.01 at 8192, 0.96 to 1.08 at 16384
  *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
  *   dgemm_tma_128x64_pair    likewise in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
@@ -160,9 +162,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     }
 
     /* As gg_place, in 32 bits. A pair's tile is its blocks' side by side. */
-    static __device__ void place(const gg_args &p, int index, int &m, int &n)
+    template <int GROUP> static __device__ void place(const gg_args &p, int index, int &m, int &n)
     {
-        constexpr int GROUP = 8;
         const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N * TEAM - 1) / (TILE_N * TEAM);
         const int band = index < GROUP * tiles_n ? 0 : index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n),
                   rows = min(GROUP, tiles_m - band * GROUP);
@@ -326,17 +327,52 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             ring.copy_box(ring.stage, to, &p.map_a, x, y);
     }
 
+    /* Where k is long, blocks that multiply one whole tile after another drift apart in k, and find ever less of each other's operands in L2: at n =
+     * 16384 they read 200 to 290 GB from memory instead of 53. So they count in one word the turns of PACE k steps that they begin, and none is more
+     * than a turn ahead of the mean. If the others do not come, as on a GPU that does more than this, it goes on alone: false. */
+    static constexpr bool PACED = !PAIR && TILE_M * TILE_N > 64 * 64;
+    static constexpr int PACE = 16, LONG = 6144;  /* k steps; k from which on it pays */
+    static constexpr int TRIES = 100, AGAIN = 64; /* questions, some 80 us; turns until it waits again, once it has in vain */
+
+    static __device__ bool keep_pace(const gg_args &p, unsigned turn, bool waits)
+    {
+        atomicAdd(pace_words(p), 1);
+        for (int i = 0; (waits || turn % AGAIN == 0) && i < TRIES; i++) {
+            unsigned begun;
+            asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(begun) : "l"(pace_words(p)) : "memory");
+            if (begun >= turn * gridDim.x)
+                return true;
+            __nanosleep(100);
+        }
+        return false;
+    }
+
+    /* The last block leaves the words as they were. */
+    static __device__ void end_pace(const gg_args &p)
+    {
+        if (atomicInc(pace_words(p) + 1, gridDim.x - 1) == gridDim.x - 1)
+            *pace_words(p) = 0;
+    }
+
     /* By one thread. */
     static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared)
     {
         work piece;
-        unsigned order = shared + ORDERS;
+        unsigned order = shared + ORDERS, turn = 0;
+        const int whole = work::whole_tiles(p);
+        const bool paced = PACED && p.k >= LONG && p.shared_tiles > 0 && whole > 0;
+        bool waits = true;
         for (int index = 0; piece.find(p, index); index++) {
             int m, n;
-            place(p, piece.tile, m, n);
+            if (paced)
+                place<12>(p, piece.tile, m, n); /* 12×11 tiles at a time, on 132 SMs */
+            else
+                place<8>(p, piece.tile, m, n);
             int k = piece.first * TILE_K;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
             for (int step = 0; step < stages; step++) {
+                if (paced && step % PACE == 0 && piece.tile < whole)
+                    waits = keep_pace(p, turn++, waits);
                 if (index > 0 || step >= STAGES) /* the first are empty */
                     ring.wait_empty();
                 if (step == 0) {
@@ -355,6 +391,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             }
             order = order == shared + ORDERS + STAGES * ORDER_WORDS * 4 ? shared + ORDERS : order + ORDER_WORDS * 4;
         }
+        if (paced)
+            end_pace(p);
         ring.wait_empty();
         give_order(order, ORDER_COUNT, 0);
         ring.expect_full(ring.stage, 0);

@@ -81,6 +81,9 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
 /* The flag of a block's part: before the workspace, GG_FLAGS of them, zero between launches. */
 __device__ inline unsigned *part_flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
 
+/* The last two of them are for blocks that keep in step: how far all of them are, how many have ended (dgemm_tma.cu). */
+__device__ inline unsigned *pace_words(const gg_args &p) { return part_flag(p, GG_FLAGS - 2); }
+
 __device__ inline bool part_is_there(const unsigned *flag)
 {
     unsigned value;
