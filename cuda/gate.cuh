@@ -1,8 +1,7 @@
 /* gate.cuh — a chain's kernels are all launched, and find out on the GPU whose turn it is (src/tensor.h). On Hopper a kernel's blocks may be there
  * before the kernel ahead has ended (gg_gpu_launch_early), and wait here, at the very beginning, for it to end and for what it has written. They let
  * the next kernel come before they wait, so that the launches of a whole chain are under way while its first kernel runs: it will wait in its turn.
- * So do gg_pack and the product after it. One whose turn it will not be leaves even before. Strips that are computed beside the rest of C (launch.c) do
- * not wait until their end. */
+ * So do gg_pack and the product after it. One whose turn it will not be leaves even before. */
 #ifndef GG_GATE_CUH
 #define GG_GATE_CUH
 

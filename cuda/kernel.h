@@ -46,7 +46,7 @@ struct gg_args {
     uint8_t move_back;              /* tiles at the edges, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
     uint8_t keeps_a, keeps_b;       /* gg_split_bf16: once it is GG_WAS_BF16 all of this operand's pieces are there */
-    uint8_t early;                  /* GG_STARTS_EARLY, GG_LETS_NEXT: see gate.cuh. gg_pack and the product after it; a product and strips beside it */
+    uint8_t early;                  /* gg_pack and the product that follows it, which may be there before it has ended, see gate.cuh */
 
     /* Tensor tiers only, see split.cu and tensor.cuh. */
     void *pieces_a, *pieces_b;      /* op(A) as m×k and op(B) as n×k, split */
@@ -55,9 +55,6 @@ struct gg_args {
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
     uint32_t gate_first;            /* what rules the first tier out, if that is known when this kernel's blocks begin, else 0, see gate.cuh */
 };
-
-/* A kernel may begin before the one ahead of it has ended, or the next one before it has. */
-enum { GG_STARTS_EARLY = 1, GG_LETS_NEXT = 2 };
 
 /* slim_…_two: blocks from the first-th on do the second's work. */
 struct gg_two_args {

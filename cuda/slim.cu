@@ -470,10 +470,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 
     static __device__ __forceinline__ void run(const gg_args &p, unsigned block)
     {
-        const bool beside = sizeof(T) == 4 && p.early; /* the product before it leaves SMs idle, and has nothing that it wants */
-        if (beside)
-            asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-        else if (sizeof(T) == 4 && gg_gated_apart(p)) /* FP64 has no chains */
+        if (sizeof(T) == 4 && gg_gated_apart(p)) /* FP64 has no chains */
             return;
         extern __shared__ __align__(16) char shared[];
         slim s(p, shared, block);
@@ -492,9 +489,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             again.template finish<BLOCK_K>();
         else
             again.template finish<BLOCK_X>();
-        if (beside && blockIdx.x == 0) /* what comes after relies on the product, too */
-            asm volatile("griddepcontrol.wait;" ::: "memory");
-        else if (sizeof(T) == 4)
+        if (sizeof(T) == 4)
             gg_gate_end(p);
     }
 };

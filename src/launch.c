@@ -34,7 +34,7 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
 
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
-    const bool early = args->verdict || (args->early & GG_STARTS_EARLY && row->role != GG_PACK);
+    const bool early = args->verdict || (args->early && row->role != GG_PACK);
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
@@ -47,15 +47,9 @@ static bool start(struct gg_device *dev, const struct gg_kernel *row, double blo
     return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, 0}, stream, args);
 }
 
-/* The GG_FIXUP that is to follow a product; none where the grid is empty. */
-struct fixup {
-    struct gg_args args;
-    struct gg_dim grid;
-};
-
 /* The product itself; `blocks` as in struct gg_choice. Shared tiles need args->workspace. */
 static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, const struct gg_gemm *p, int blocks, gg_stream stream,
-                        struct gg_args *args, struct fixup *fixup)
+                        struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
     args->move_back = 1;
@@ -64,9 +58,9 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
         return start(dev, row, (double)tiles, stream, args);
     args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = blocks;
     args->each = blocks >= 8 * args->shared_tiles ? 64 : 1024;
-    fixup->args = *args;
-    fixup->grid = (struct gg_dim){(unsigned)args->shared_tiles, (unsigned)(row->tile_m * row->tile_n / args->each), 1, 0};
-    return start(dev, row, blocks, stream, args);
+    return start(dev, row, blocks, stream, args) &&
+           start_grid(dev, helper(p->type, GG_FIXUP),
+                      (struct gg_dim){(unsigned)args->shared_tiles, (unsigned)(row->tile_m * row->tile_n / args->each), 1, 0}, stream, args);
 }
 
 /* Scratch for the parts of shared tiles. */
@@ -190,7 +184,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     if (part_bytes > 0 && !memory)
         args->shared_tiles = 0, args->groups = 1;
     args->workspace = memory;
-    args->early |= pack_bytes > 0 ? GG_STARTS_EARLY : 0;
+    args->early = pack_bytes > 0;
     char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
     int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
     const bool loops = p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k; /* sgemm_tma.cu looks one tile ahead only */
@@ -285,21 +279,18 @@ static const struct gg_kernel *slim_two(const struct gg_choice *x, const struct 
 }
 
 static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, const struct gg_choice *choice, const struct gg_gemm p[2],
-                            gg_stream stream, const struct source *source, bool beside)
+                            gg_stream stream, const struct source *source)
 {
     struct gg_two_args two = {{gg_launch_args(&p[0], source->gate), gg_launch_args(&p[1], source->gate)}, (uint32_t)slim_blocks(choice, &p[0])};
     two.each[0].splits = two.each[1].splits = choice->splits;
-    two.each[0].early = two.each[1].early = beside ? GG_STARTS_EARLY : 0;
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
 /* Any row but GG_TENSOR; strips are none of its business. */
-static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
-                        int early, struct fixup *fixup)
+static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     const struct gg_kernel *row = choice->kernel;
     struct gg_args args = gg_launch_args(p, source->gate);
-    args.early = (uint8_t)early;
     if (gg_is_tma(row)) {
         bool none;
         const bool enqueued = launch_tma(dev, choice, p, stream, source, &args, &none);
@@ -307,7 +298,7 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
             return enqueued;
         while (gg_is_tma(row))
             row++;
-        return start_tiles(dev, row, p, 1, stream, &args, fixup);
+        return start_tiles(dev, row, p, 1, stream, &args);
     }
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, &args);
@@ -316,7 +307,7 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args.workspace = scratch(dev, stream, source, parts);
-    return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args, fixup);
+    return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args);
 }
 
 /* The strip of columns (part 1) or of rows (2) that choice leaves of p, and who is to serve it. False: there is none. */
@@ -330,79 +321,30 @@ static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice
     return true;
 }
 
-/* The strips that choice leaves of p. */
-struct strips {
-    struct gg_gemm of[2];
-    struct gg_choice choice[2];
-    int count;
-    bool slim, beside; /* all are GG_SLIM; and are done on SMs that the rest of C leaves idle */
-};
-
-/* False: nobody is to serve one. */
-static bool find_strips(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, struct strips *s)
-{
-    *s = (struct strips){.slim = true};
-    for (int part = 1; part < 3; part++) {
-        if (!strip_of(dev, choice, p, part, &s->of[s->count], &s->choice[s->count]))
-            continue;
-        const struct gg_kernel *row = s->choice[s->count++].kernel;
-        if (!row)
-            return false;
-        s->slim = s->slim && row->role == GG_SLIM;
-    }
-    return true;
-}
-
-/* Do SMs stay idle beside the rest of C, and read the strips' operands before that is done? Blocks of slim.cu find room on any, if not in clusters, and
- * an SM reads some 60 GB/s. */
-static bool fit_beside(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *rest, const struct strips *s)
-{
-    static const double EACH = 60e9;
-    const struct gg_kernel *row = choice->kernel;
-    const int64_t tiles = gg_tiles(row, rest);
-    const int64_t blocks = choice->cluster > 1 ? tiles * choice->cluster * choice->groups : choice->splits > 1 ? choice->splits : tiles;
-    if (s->count == 0 || !s->slim || rest->type != GG_S || row->per_sm > 1 || blocks >= dev->arch.sms)
-        return false;
-    double bytes = 0;
-    for (int i = 0; i < s->count; i++)
-        bytes += (double)gg_max(s->of[i].m, s->of[i].n) * (double)rest->k * (double)gg_size(rest->type);
-    return bytes / ((double)(dev->arch.sms - blocks) * EACH) < 0.8 * choice->seconds;
-}
-
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source);
 
-static bool launch_strips(struct gg_device *dev, const struct strips *s, gg_stream stream, const struct source *source)
+static bool launch_strips(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream,
+                          const struct source *source)
 {
-    const struct gg_kernel *two = s->count == 2 ? slim_two(&s->choice[0], &s->choice[1]) : NULL;
+    struct gg_gemm q[2];
+    struct gg_choice strip[2];
+    int count = 0;
+    for (int part = 1; part < 3; part++)
+        count += strip_of(dev, choice, p, part, &q[count], &strip[count]);
+    const struct gg_kernel *two = count == 2 && strip[0].kernel && strip[1].kernel ? slim_two(&strip[0], &strip[1]) : NULL;
     if (two)
-        return launch_slim_two(dev, two, s->choice, s->of, stream, source, s->beside);
+        return launch_slim_two(dev, two, strip, q, stream, source);
     bool done = true;
-    for (int i = 0; done && i < s->count; i++)
-        done = s->beside ? launch_part(dev, &s->choice[i], &s->of[i], stream, source, GG_STARTS_EARLY, NULL)
-                         : launch(dev, &s->choice[i], &s->of[i], stream, source);
+    for (int i = 0; done && i < count; i++)
+        done = strip[i].kernel && launch(dev, &strip[i], &q[i], stream, source);
     return done;
-}
-
-/* After the strips that are beside it, as they may begin when the kernel before them has; else before them, as they may want its scratch. */
-static bool end_part(struct gg_device *dev, enum gg_type type, gg_stream stream, const struct fixup *fixup)
-{
-    return fixup->grid.x == 0 || start_grid(dev, helper(type, GG_FIXUP), fixup->grid, stream, &fixup->args);
 }
 
 /* Any row but GG_TENSOR, and then the strips. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     struct gg_gemm q;
-    struct strips strips;
-    struct fixup fixup;
-    fixup.grid.x = 0;
-    if (!gg_part(p, choice, 0, &q) || !find_strips(dev, choice, p, &strips))
-        return false;
-    if (!source->gate && fit_beside(dev, choice, &q, &strips) && !gg_gpu_stream_capturing(stream))
-        strips.beside = true, strips.choice[0].splits = strips.choice[1].splits = 1;
-    return launch_part(dev, choice, &q, stream, source, strips.beside ? GG_LETS_NEXT : 0, &fixup) &&
-           (strips.beside || end_part(dev, p->type, stream, &fixup)) && launch_strips(dev, &strips, stream, source) &&
-           (!strips.beside || end_part(dev, p->type, stream, &fixup));
+    return gg_part(p, choice, 0, &q) && launch_part(dev, choice, &q, stream, source) && launch_strips(dev, choice, p, stream, source);
 }
 
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
