@@ -8,8 +8,8 @@
  *    sums in certain registers: a 16-byte store wants quads. So sums are multiplied by a 1 that ptxas cannot know before they go anywhere.
  *    ptxas -O3 moves the loads to just before their use and has 6 to 10 % of the FFMAs in conflict; with quads it is 50 %.
  *  - Code size. A turn of 32 k of 16×8 sums is 70 KB of code, and ncu saw warps wait for instructions half as often as they issued one. At n = 8192
- *    turns of 4, 8, 16, 32 k ran at 54.3, 55.8, 53.4, 54.6 TF/s; with two blocks of 8×8 sums an SM 8, 16, 32 k ran at 43.4, 44.0, 42.6 (n = 1500), and where k is short, 64, at 34.3,
- *    33.3, 32.5: code comes from memory the first time.
+ *    turns of 4, 8, 16, 32 k ran at 54.3, 55.8, 53.4, 54.6 TF/s; with two blocks of 8×8 sums an SM 8, 16, 32 k ran at
+ *    43.4, 44.0, 42.6 (n = 1500), and where k is short, 64, at 34.3, 33.3, 32.5: code comes from memory the first time.
  *  - Shared memory. An LDS.128 takes 4 clocks of its SM's port, but 2 when lanes L and L^1, or L and L^2, all share addresses. gg_lane
  *    spreads lanes so that both operands qualify. */
 #ifndef GG_FFMA_CUH

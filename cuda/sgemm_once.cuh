@@ -59,9 +59,8 @@ __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.
  * which is RUNS runs of consecutive k. ASIDE: warps that do nothing but turn operands over, or 0. COPIES: and start copies, which is 3 % faster for
  * the largest tile, 1 % for others where nothing has to be turned over, and up to 5 % slower where something has. Else the warp that is last to
  * leave a stage starts them. CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 % faster for 64x64
- * alone and 2 % for 64x96 where both operands are turned over, but 1 to 2 % slower for 64x48 and 64x128. ROLLED:
- * a stage's runs are a loop, of half the code: 64x128 is 1.5 % faster where B is turned over, 0.6 % where A is; beside the tensor cores' product
- * (tensor_once.cu) 1 % slower. */
+ * alone and 2 % for 64x96 where both operands are turned over, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, of half
+ * the code: 64x128 is 1.5 % faster where B is turned over, 0.6 % where A is; beside the tensor cores' product (tensor_once.cu) 1 % slower. */
 template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false> struct sgemm_once {
     static constexpr int GROUP = TILE_N / (TN * LANES_N) * 32, SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
     static constexpr int PANEL_A = TILE_M * TILE_K * 4, PANEL_B = TILE_N * TILE_K * 4, STAGE = PANEL_A + PANEL_B, VECTORS = TILE_M * TILE_N / 4;
