@@ -32,7 +32,7 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_T
 bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { timeout 140 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
 load() { timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
-accuracy() { timeout 140 "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; }
+accuracy() { timeout 140 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # which has cuBLAS in TF32, too
 fuzz() { env -u GPUGEMM_PRECISION GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
 
 # A tensor tier; racecheck looks at its kernels alone, and at calls in which no other kernel with clusters runs (tests/t_sanitizer.sh)
