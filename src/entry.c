@@ -17,11 +17,6 @@ enum symbol {
     SYMBOLS
 };
 
-static const char *const names[] = {
-#define X(name, ...) #name,
-#include "symbols.def"
-};
-
 /* What is known of a spelling's counterpart in the real BLAS. */
 static struct {
     _Atomic(void *) routine; /* NULL: there is none */
@@ -40,18 +35,9 @@ struct call {
     struct gg_record record;
 };
 
-static inline void begin(struct call *call, enum symbol symbol, const void *caller, enum gg_type type)
-{
-    call->symbol = symbol; /* field by field: p is filled by the check, and zeroing it would cost a tiny call 5 ns */
-    call->caller = caller;
-    call->entered = call->recorded = false;
-    call->start = 0;
-    call->record = (struct gg_record){.symbol = names[symbol], .type = type};
-}
-
 static void look_up(struct call *call, bool narrow)
 {
-    void *routine = gg_real_find(names[call->symbol], call->caller);
+    void *routine = gg_real_find(call->record.symbol, call->caller);
     atomic_store(&real[call->symbol].routine, routine);
     atomic_store(&real[call->symbol].state, narrow && gg_real_is_ilp64(routine) ? ILP64_UNDER_PLAIN_NAME : KNOWN);
 }
@@ -59,7 +45,7 @@ static void look_up(struct call *call, bool narrow)
 /* The reference's report for a spelling the real BLAS lacks: through the program's xerbla_, whoever defines it. */
 static void report(const struct call *call)
 {
-    extern void xerbla_(const char *, const int *, size_t); /* our own stub: it finds the one that must win */
+    extern void xerbla_(const char *, const int *, size_t);  /* our own stub: it finds the one that must win */
     int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
     xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
 }
@@ -84,11 +70,10 @@ static bool served(struct call *call, bool narrow)
         gg_record(&call->record); /* now: a user's xerbla_ may longjmp, and is not "inside the real BLAS" for ever then */
         call->recorded = true;
     } else {
-        complete = gg_serve(&(struct gg_request){.p = &call->p, .caller = call->caller, .stream = GG_LEGACY_STREAM, .wait = true},
-                            &call->record);
+        complete = gg_serve(&(struct gg_request){.p = &call->p, .caller = call->caller, .stream = GG_LEGACY_STREAM, .wait = true}, &call->record);
         if (!complete && gg_on_gpu())
-            gg_abort("%s: operands in GPU memory, and the GPU cannot serve: %s %s", names[call->symbol],
-                     gg_reason_text(call->record.reason), gg_gpu_trouble());
+            gg_abort("%s: operands in GPU memory, and the GPU cannot serve: %s %s", call->record.symbol, gg_reason_text(call->record.reason),
+                     gg_gpu_trouble());
     }
     if (!complete && !call->routine) { /* the real BLAS lacks this spelling */
         if (call->info)
@@ -122,39 +107,87 @@ static void end(struct call *call)
     gg_record(&call->record);
 }
 
-/* The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. */
-#define GG_F77(NAME, TYPE, INT)                                                                                        \
-    GG_EXPORT void NAME(const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha,     \
-              const void *a, const INT *lda, const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc) \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        begin(&call, ID_##NAME, __builtin_return_address(0), TYPE);                                                    \
-        struct gg_arguments x = {*m, *n, *k, *lda, *ldb, *ldc, alpha, beta, a, b, c};                                  \
-        call.info = gg_check_f77(TYPE, *transa, *transb, &x, &call.p);                                                 \
-        if (served(&call, sizeof(INT) == 4))                                                                    \
-            return;                                                                                                    \
-        ((gg_f77_gemm *)call.routine)(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1, 1);                \
-        end(&call);                                                                                                    \
+/* The short way, of a call too small for any GPU on operands in host memory: the real BLAS's routine, to go to at once, for what is done here beside
+ * such a product shows (bench/declined.c). NULL: the long way. */
+static inline void *straight(enum symbol symbol, const char *name, const struct gg_gemm *p)
+{
+    if (p->alpha == 0 || atomic_load_explicit(&gg_watch, memory_order_acquire) != GG_UNWATCHED ||
+        atomic_load_explicit(&real[symbol].state, memory_order_acquire) != KNOWN || gg_real_inside() ||
+        !gg_is_tiny(p->m, p->n, p->k, p->a, p->b, p->c))
+        return NULL;
+    void *routine = atomic_load_explicit(&real[symbol].routine, memory_order_relaxed);
+    if (routine)
+        gg_record_tiny(name, p->type, p->m, p->n, p->k);
+    return routine;
+}
+
+/* Two functions a spelling: the exported one, which has little to save, and the long way behind it.
+ *
+ * The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. The short way ends with a jump, which
+ * leaves the real BLAS its caller's own frame, with the lengths if they are there; not CBLAS's, which may come back (gg_real_inside). */
+#define GG_F77_PARAMETERS(INT)                                                                                                                       \
+    const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha, const void *a, const INT *lda,              \
+        const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc
+#define GG_F77_ARGUMENTS transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
+#define GG_F77_CHECK(TYPE, P)                                                                                                                        \
+    gg_check_f77(TYPE, *transa, *transb, &(const struct gg_arguments){*m, *n, *k, *lda, *ldb, *ldc, alpha, beta, a, b, c}, P)
+
+#define GG_F77(NAME, TYPE, INT)                                                                                                                      \
+    static __attribute__((noinline)) void NAME##_long(const void *caller, GG_F77_PARAMETERS(INT))                                                    \
+    {                                                                                                                                                \
+        struct call call = {.symbol = ID_##NAME, .caller = caller, .record = {.symbol = #NAME, .type = TYPE}};                                       \
+        call.info = GG_F77_CHECK(TYPE, &call.p);                                                                                                     \
+        if (served(&call, sizeof(INT) == 4))                                                                                                         \
+            return;                                                                                                                                  \
+        ((gg_f77_gemm *)call.routine)(GG_F77_ARGUMENTS, 1, 1);                                                                                       \
+        end(&call);                                                                                                                                  \
+    }                                                                                                                                                \
+    GG_EXPORT void NAME(GG_F77_PARAMETERS(INT))                                                                                                      \
+    {                                                                                                                                                \
+        struct gg_gemm p;                                                                                                                            \
+        void *routine = GG_F77_CHECK(TYPE, &p) ? NULL : straight(ID_##NAME, #NAME, &p);                                                              \
+        if (routine)                                                                                                                                 \
+            ((f77_gemm *)routine)(GG_F77_ARGUMENTS);                                                                                                 \
+        else                                                                                                                                         \
+            NAME##_long(__builtin_return_address(0), GG_F77_ARGUMENTS);                                                                              \
     }
 
-#define GG_CBLAS(NAME, TYPE, T, INT)                                                                                   \
-    GG_EXPORT void NAME(int layout, int transa, int transb, int64_t m, int64_t n, int64_t k, T alpha, const void *a, int64_t lda, \
-              const void *b, int64_t ldb, T beta, void *c, int64_t ldc)                                                \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        begin(&call, ID_##NAME, __builtin_return_address(0), TYPE);                                                    \
-        struct gg_arguments x = {(INT)m, (INT)n, (INT)k, (INT)lda, (INT)ldb, (INT)ldc, &alpha, &beta, a, b, c};        \
-        call.info = gg_check_cblas(TYPE, layout, transa, transb, &x, &call.p);                                         \
-        if (served(&call, sizeof(INT) == 4))                                                                     \
-            return;                                                                                                    \
-        ((cblas_##T##_gemm *)call.routine)(layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);      \
-        end(&call);                                                                                                    \
+#define GG_CBLAS_PARAMETERS(T)                                                                                                                       \
+    int layout, int transa, int transb, int64_t m, int64_t n, int64_t k, T alpha, const void *a, int64_t lda, const void *b, int64_t ldb, T beta,    \
+        void *c, int64_t ldc
+#define GG_CBLAS_ARGUMENTS layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
+#define GG_CBLAS_CHECK(TYPE, INT, P)                                                                                                                 \
+    gg_check_cblas(TYPE, layout, transa, transb,                                                                                                     \
+                   &(const struct gg_arguments){(INT)m, (INT)n, (INT)k, (INT)lda, (INT)ldb, (INT)ldc, &alpha, &beta, a, b, c}, P)
+
+#define GG_CBLAS(NAME, TYPE, T, INT)                                                                                                                 \
+    static __attribute__((noinline)) void NAME##_long(const void *caller, GG_CBLAS_PARAMETERS(T))                                                    \
+    {                                                                                                                                                \
+        struct call call = {.symbol = ID_##NAME, .caller = caller, .record = {.symbol = #NAME, .type = TYPE}};                                       \
+        call.info = GG_CBLAS_CHECK(TYPE, INT, &call.p);                                                                                              \
+        if (served(&call, sizeof(INT) == 4))                                                                                                         \
+            return;                                                                                                                                  \
+        ((cblas_##T##_gemm *)call.routine)(GG_CBLAS_ARGUMENTS);                                                                                      \
+        end(&call);                                                                                                                                  \
+    }                                                                                                                                                \
+    GG_EXPORT void NAME(GG_CBLAS_PARAMETERS(T))                                                                                                      \
+    {                                                                                                                                                \
+        struct gg_gemm p;                                                                                                                            \
+        void *routine = GG_CBLAS_CHECK(TYPE, INT, &p) ? NULL : straight(ID_##NAME, #NAME, &p);                                                       \
+        if (routine) {                                                                                                                               \
+            gg_real_enter();                                                                                                                         \
+            ((cblas_##T##_gemm *)routine)(GG_CBLAS_ARGUMENTS);                                                                                       \
+            gg_real_leave();                                                                                                                         \
+        } else {                                                                                                                                     \
+            NAME##_long(__builtin_return_address(0), GG_CBLAS_ARGUMENTS);                                                                            \
+        }                                                                                                                                            \
     }
 
-typedef void cblas_float_gemm(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float,
-                              void *, int64_t);
-typedef void cblas_double_gemm(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double,
-                               void *, int64_t);
+typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
+                      const void *, const void *, void *, const void *); /* gg_f77_gemm without lengths */
+typedef void cblas_float_gemm(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, void *, int64_t);
+typedef void cblas_double_gemm(int, int, int, int64_t, int64_t, int64_t, double, const void *, int64_t, const void *, int64_t, double, void *,
+                               int64_t);
 
 #define GG_ENTRY_F77_32_S(name) GG_F77(name, GG_S, int32_t)
 #define GG_ENTRY_F77_32_D(name) GG_F77(name, GG_D, int32_t)

@@ -55,11 +55,9 @@ const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; ""
 /* Has anybody in this process loaded the CUDA driver? Only then can a pointer be other than HOST. A few nanoseconds. */
 bool gg_gpu_loaded(void);
 
-/* Is it in the heap that brk grows? Then it is host memory, and the driver need not be asked (0.1 µs a pointer). */
-bool gg_gpu_in_heap(const void *pointer);
-
-/* Are all three in host memory, page-locked or not? As gg_gpu_locate, but what it has said of the same pages is remembered for some microseconds. */
-bool gg_gpu_on_host(const void *const operands[3]);
+/* Are all three in host memory, page-locked or not? The driver is not asked (0.1 µs a pointer) about memory that is the process's own for good, and
+ * what it has said of the same pages is remembered for some microseconds. */
+bool gg_gpu_on_host(const void *a, const void *b, const void *c);
 
 struct gg_location {
     enum gg_place place;

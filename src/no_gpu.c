@@ -24,15 +24,9 @@ bool gg_thread_start(void *(*body)(void *), void *argument)
     return false;
 }
 
-bool gg_gpu_in_heap(const void *pointer)
+bool gg_gpu_on_host(const void *a, const void *b, const void *c)
 {
-    (void)pointer;
-    return true;
-}
-
-bool gg_gpu_on_host(const void *const operands[3])
-{
-    (void)operands;
+    (void)a, (void)b, (void)c;
     return true;
 }
 

@@ -2,35 +2,68 @@
  * operands, so most of it is about not asking the driver. Called by serve.c. */
 #include "driver.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Where the heap begins, from /proc/self/stat; UINTPTR_MAX where that cannot be read. */
-static uintptr_t heap_start(void)
+/* Memory that is the process's own as long as it lives, so no GPU's: the program's data, its heap and the first thread's stack. */
+static struct {
+    _Atomic bool known;
+    pthread_once_t once;
+    uintptr_t data, data_end, heap, stack_end;
+} own = {.once = PTHREAD_ONCE_INIT, .heap = UINTPTR_MAX};
+
+/* The program's segment that can be written, from its own headers. */
+static void find_data(void)
 {
-    static _Atomic uintptr_t start;
-    uintptr_t known = atomic_load_explicit(&start, memory_order_relaxed);
-    if (known)
-        return known;
+    const Elf64_Phdr *headers = (const Elf64_Phdr *)getauxval(AT_PHDR);
+    uintptr_t loaded_at = 0;
+    for (unsigned long i = 0; headers && i < getauxval(AT_PHNUM); i++) {
+        if (headers[i].p_type == PT_PHDR)
+            loaded_at = (uintptr_t)headers - headers[i].p_vaddr;
+        if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_W) {
+            own.data = loaded_at + headers[i].p_vaddr;
+            own.data_end = own.data + headers[i].p_memsz;
+        }
+    }
+}
+
+static void find_own(void)
+{
+    enum { STACK = 28, HEAP = 47 }; /* fields of /proc/self/stat, where each begins */
     char text[1024];
+    const int saved = errno;
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
-    const char *at = strrchr(text, ')'); /* the end of field 2, the one with spaces; field 47 is start_brk */
-    for (int field = 2; at && field < 47; field++)
+    const char *at = strrchr(text, ')'); /* the end of field 2, the one with spaces */
+    for (int field = 3; at && field <= HEAP; field++) {
         at = strchr(at + 1, ' ');
-    known = at ? strtoull(at + 1, NULL, 10) : 0;
-    atomic_store_explicit(&start, known ? known : UINTPTR_MAX, memory_order_relaxed);
-    return known ? known : UINTPTR_MAX;
+        const uintptr_t address = at && (field == STACK || field == HEAP) ? strtoull(at + 1, NULL, 10) : 0;
+        if (address)
+            *(field == STACK ? &own.stack_end : &own.heap) = address;
+    }
+    find_data();
+    errno = saved;
+    atomic_store_explicit(&own.known, true, memory_order_release);
 }
 
-bool gg_gpu_in_heap(const void *pointer) { return (uintptr_t)pointer >= heap_start() && (uintptr_t)pointer < (uintptr_t)sbrk(0); }
+static bool is_own(const void *pointer, uintptr_t heap_end)
+{
+    const uintptr_t p = (uintptr_t)pointer;
+    if ((p >= own.heap && p < heap_end) || (p >= own.data && p < own.data_end))
+        return true;
+    /* The first thread's stack is from here to where it began, and nothing else is mapped for 128 MB below the end of that. */
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return p >= here && p < own.stack_end && own.stack_end - here < 64 << 20;
+}
 
 /* Ticks of the processor's clock, about 3e9 a second; 0 where there is none that is as cheap. */
 static uint64_t ticks(void)
@@ -45,13 +78,14 @@ static uint64_t ticks(void)
 /* For a page of host memory to become the GPU's it must be unmapped, and the driver must reserve its addresses anew, with several calls of the
  * kernel: so what the driver has said is believed for less than ten microseconds. Programs that make tiny calls by the million make more than one in
  * that time (8 x 8 x 8 on mapped memory: 370 ns more than a direct call when the driver is asked each time, H200's host, 2026-11). */
-bool gg_gpu_on_host(const void *const operands[3])
+static __attribute__((noinline)) bool are_remembered(const void *a, const void *b, const void *c)
 {
     const uint64_t believed = 20000;
     static _Thread_local struct {
         uintptr_t pages[3];
         uint64_t asked; /* 0: never */
     } known;
+    const void *const operands[] = {a, b, c};
     bool same = known.asked != 0;
     for (int x = 0; x < 3; x++)
         same = same && (uintptr_t)operands[x] >> 12 == known.pages[x];
@@ -66,6 +100,14 @@ bool gg_gpu_on_host(const void *const operands[3])
     }
     known.asked = now;
     return true;
+}
+
+bool gg_gpu_on_host(const void *a, const void *b, const void *c)
+{
+    if (!atomic_load_explicit(&own.known, memory_order_acquire))
+        pthread_once(&own.once, find_own);
+    const uintptr_t heap_end = (uintptr_t)sbrk(0);
+    return (is_own(a, heap_end) && is_own(b, heap_end) && is_own(c, heap_end)) || !gg_gpu_loaded() || are_remembered(a, b, c);
 }
 
 /* By the kernel, not by touching it. */

@@ -46,10 +46,7 @@ enum gg_precision gg_precision_in_force(void)
     }
 }
 
-bool gg_on_gpu(void)
-{
-    return on_gpu;
-}
+bool gg_on_gpu(void) { return on_gpu; }
 
 /* Where the operands are, and the device that would serve them: the one that holds C, else B, else A, else the default one. */
 static struct gg_device *locate(const struct gg_gemm *p, struct gg_location where[3])
@@ -158,20 +155,23 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     return complete;
 }
 
-/* Too small for any GPU (its latency alone costs more) and not in its memory, found out without the driver and with multiplications of integers:
- * such calls come by the million. */
-static bool is_tiny(const struct gg_gemm *p)
+bool gg_is_tiny(int64_t m, int64_t n, int64_t k, const void *a, const void *b, const void *c)
 {
     const int64_t most = 64 * 64 * 64;
-    return (p->m | p->n | p->k) < 2 * most && p->m * p->n * p->k <= most && gg_config()->mode == GG_MODE_AUTO &&
-           (pointer_mode == GPUGEMM_POINTER_HOST || !gg_gpu_loaded() || (gg_gpu_in_heap(p->a) && gg_gpu_in_heap(p->b) && gg_gpu_in_heap(p->c)) ||
-            gg_gpu_on_host((const void *const[]){p->a, p->b, p->c}));
+    return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most && gg_config()->mode == GG_MODE_AUTO &&
+           (pointer_mode == GPUGEMM_POINTER_HOST || gg_gpu_on_host(a, b, c));
 }
 
-/* Kept apart from gg_serve, whose tiny calls need not save registers for it. */
-static __attribute__((noinline)) bool serve(const struct gg_request *request, struct gg_record *record)
+bool gg_serve(const struct gg_request *request, struct gg_record *record)
 {
     const struct gg_gemm *p = request->p;
+    record->p = p;
+    record->type = p->type;
+    on_gpu = false;
+    if (p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k, p->a, p->b, p->c)) {
+        record->reason = GG_TOO_SMALL;
+        return false;
+    }
     struct gg_fp fp = gg_fp_read();
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
@@ -185,16 +185,4 @@ static __attribute__((noinline)) bool serve(const struct gg_request *request, st
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return complete;
-}
-
-bool gg_serve(const struct gg_request *request, struct gg_record *record)
-{
-    const struct gg_gemm *p = request->p;
-    record->p = p;
-    record->type = p->type;
-    on_gpu = false;
-    if (!is_tiny(p) || gg_is_empty(p))
-        return serve(request, record);
-    record->reason = GG_TOO_SMALL;
-    return false;
 }

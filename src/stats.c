@@ -267,34 +267,46 @@ static void count(const struct gg_record *r)
     pthread_mutex_unlock(&g.lock);
 }
 
-static void count_call(const struct gg_record *r)
+static __attribute__((noinline)) void take_line(void)
 {
-    if (!last.line) {
-        int before = atomic_load(&g.threads);
-        while (before < OWN_LINES && !atomic_compare_exchange_weak(&g.threads, &before, before + 1))
-            ;
-        last.line = (unsigned char)(1 + before);
-    }
-    _Atomic uint64_t *calls = &lines[last.line - 1].calls[r->type][r->path];
+    int before = atomic_load(&g.threads);
+    while (before < OWN_LINES && !atomic_compare_exchange_weak(&g.threads, &before, before + 1))
+        ;
+    last.line = (unsigned char)(1 + before);
+}
+
+static inline void remember(const char *symbol, enum gg_type type, enum gg_path path, enum gg_reason reason, int64_t m, int64_t n, int64_t k)
+{
+    if (!last.line)
+        take_line();
+    _Atomic uint64_t *calls = &lines[last.line - 1].calls[type][path];
     if (last.line <= OWN_LINES)
         atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
     else
         atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
+    last.symbol = symbol;
+    last.kernel = NULL;
+    last.m = m;
+    last.n = n;
+    last.k = k;
+    last.predicted_cpu = last.predicted_gpu = 0;
+    last.type = (unsigned char)type;
+    last.path = (unsigned char)path;
+    last.reason = (unsigned char)reason;
+}
+
+void gg_record_tiny(const char *symbol, enum gg_type type, int64_t m, int64_t n, int64_t k)
+{
+    remember(symbol, type, GG_PATH_CPU, GG_TOO_SMALL, m, n, k);
 }
 
 void gg_record(const struct gg_record *r)
 {
-    count_call(r);
-    last.symbol = r->symbol;
+    const struct gg_gemm none = {0}, *p = r->p ? r->p : &none;
+    remember(r->symbol, r->type, r->path, r->reason, p->m, p->n, p->k);
     last.kernel = r->kernel;
-    last.m = r->p ? r->p->m : 0;
-    last.n = r->p ? r->p->n : 0;
-    last.k = r->p ? r->p->k : 0;
     last.predicted_cpu = r->predicted_cpu;
     last.predicted_gpu = r->predicted_gpu;
-    last.type = r->type;
-    last.path = r->path;
-    last.reason = r->reason;
     if (r->path != GG_PATH_CPU) {
         atomic_fetch_add_explicit(&g.bytes_up, (uint64_t)r->bytes_up, memory_order_relaxed);
         atomic_fetch_add_explicit(&g.bytes_down, (uint64_t)r->bytes_down, memory_order_relaxed);

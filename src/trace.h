@@ -16,7 +16,7 @@ _Noreturn void gg_abort(const char *format, ...) __attribute__((format(printf, 1
 /* One line, whatever the number of warnings. */
 void gg_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A finished call. Every call clears one, the tiny ones too: what is cleared is 80 bytes, with five stores (88 would be a loop that takes 10 ns). */
+/* A finished call. */
 struct gg_record {
     const char *symbol;        /* the name that was called */
     const struct gg_gemm *p;   /* NULL when the arguments were illegal */
@@ -44,6 +44,9 @@ static inline bool gg_watched(void)
 
 /* Counts the call, remembers it as the thread's last decision, and has it traced. */
 void gg_record(const struct gg_record *record);
+
+/* The same for a call that was too small (GG_TOO_SMALL), when nobody watches. */
+void gg_record_tiny(const char *symbol, enum gg_type type, int64_t m, int64_t n, int64_t k);
 
 bool gg_trace_open(void);                       /* is a trace wanted, and can it be written? */
 void gg_trace(const struct gg_record *record); /* a line, if so */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — sweep.c, or soak.c or t_capture.c when called t_soak.sh or t_capture.sh, over LIB, on DRIVER: fake_cuda.c's
+# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — sweep.c, or soak.c, t_capture.c or t_tiny.c when called t_soak.sh, t_capture.sh or t_tiny.sh, over LIB, on DRIVER: fake_cuda.c's
 # library, or `real` for the machine's own libcuda.so.1. BIN has the programs and the two failing libraries; one with sanitizers cannot be preloaded, and there is none.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_sweep.sh LIB BIN DRIVER}") driver=${3:?usage: t_sweep.sh LIB BIN DRIVER}
