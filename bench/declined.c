@@ -1,59 +1,82 @@
-/* declined.c — what a declined call costs: 8×8×8 products through libgpugemm minus the same through the real BLAS directly.
+/* declined.c — what a declined call costs: 8×8×8 products through libgpugemm beside the same through the real BLAS directly.
  *
  *   declined [--lib PATH] [--blas PATH] [--batches N]
  *
- * Batches of 2000 calls, the two libraries taking turns; the median over batches of the time per call, in nanoseconds, for each name. */
+ * With operands in the program's data, in its heap, and in memory mapped for them, where a GPU's could be: where there is a CUDA driver, which this
+ * program loads, the library has to ask it about those. Batches of 500 calls, after as many that only warm up, the two libraries in turn: the
+ * median over batches, in nanoseconds a call, and, in brackets, the least. */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static const char *const names[] = {"dgemm_", "sgemm_", "cblas_dgemm", "cblas_sgemm"}; /* call() goes by this order */
-enum { N = 8, CALLS = 2000, MAX_BATCHES = 2000 };
+enum { N = 8, CALLS = 500, MAX_BATCHES = 2000, BYTES = N * N * sizeof(double) };
 static const int n = N;
-static double ad[N * N], bd[N * N], cd[N * N];
-static float as[N * N], bs[N * N], cs[N * N];
+static const void *a, *b;
+static void *c;
 
 static void call(int name, void *address)
 {
     double one = 1, zero = 0;
     float one_f = 1, zero_f = 0;
     if (name == 0)
-        ((void (*)(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *,
-                   const double *, const int *, const double *, double *, const int *, size_t, size_t))address)(
-            "N", "N", &n, &n, &n, &one, ad, &n, bd, &n, &zero, cd, &n, 1, 1);
+        ((void (*)(const char *, const char *, const int *, const int *, const int *, const double *, const void *, const int *, const void *,
+                   const int *, const double *, void *, const int *, size_t, size_t))address)("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n,
+                                                                                              1, 1);
     else if (name == 1)
-        ((void (*)(const char *, const char *, const int *, const int *, const int *, const float *, const float *, const int *,
-                   const float *, const int *, const float *, float *, const int *, size_t, size_t))address)(
-            "N", "N", &n, &n, &n, &one_f, as, &n, bs, &n, &zero_f, cs, &n, 1, 1);
+        ((void (*)(const char *, const char *, const int *, const int *, const int *, const float *, const void *, const int *, const void *,
+                   const int *, const float *, void *, const int *, size_t, size_t))address)("N", "N", &n, &n, &n, &one_f, a, &n, b, &n, &zero_f, c,
+                                                                                             &n, 1, 1);
     else if (name == 2)
-        ((void (*)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *, int))address)(
-            102, 111, 111, n, n, n, one, ad, n, bd, n, zero, cd, n);
+        ((void (*)(int, int, int, int, int, int, double, const void *, int, const void *, int, double, void *, int))address)(
+            102, 111, 111, n, n, n, one, a, n, b, n, zero, c, n);
     else
-        ((void (*)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int))address)(
-            102, 111, 111, n, n, n, one_f, as, n, bs, n, zero_f, cs, n);
+        ((void (*)(int, int, int, int, int, int, float, const void *, int, const void *, int, float, void *, int))address)(
+            102, 111, 111, n, n, n, one_f, a, n, b, n, zero_f, c, n);
 }
 
 static double batch(int name, void *address)
 {
     struct timespec t0, t1;
-    clock_gettime(CLOCK_MONOTONIC, &t0);
-    for (int i = 0; i < CALLS; i++)
+    for (int i = -CALLS; i < CALLS; i++) {
+        if (i == 0)
+            clock_gettime(CLOCK_MONOTONIC, &t0);
         call(name, address);
+    }
     clock_gettime(CLOCK_MONOTONIC, &t1);
     return ((double)(t1.tv_sec - t0.tv_sec) * 1e9 + (double)(t1.tv_nsec - t0.tv_nsec)) / CALLS;
 }
 
-static int ascending(const void *a, const void *b)
+static int ascending(const void *x, const void *y) { return (*(const double *)x > *(const double *)y) - (*(const double *)x < *(const double *)y); }
+
+static void measure(int name, void *const routine[2], int batches, const char *where, char *operands)
 {
-    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+    static double times[2][MAX_BATCHES];
+    const bool dbl = name % 2 == 0;
+    for (int i = 0; i < 2 * N * N; i++) {
+        double value = (i < N * N ? i : 2 * N * N - i) / 64.0;
+        char *at = operands + i / (N * N) * BYTES;
+        dbl ? (void)(((double *)at)[i % (N * N)] = value) : (void)(((float *)at)[i % (N * N)] = (float)value);
+    }
+    a = operands, b = operands + BYTES, c = operands + 2 * BYTES;
+    for (int i = 0; i < 2 * batches; i++)
+        times[i % 2][i / 2] = batch(name, routine[i % 2]);
+    for (int i = 0; i < 2; i++)
+        qsort(times[i], (size_t)batches, sizeof(double), ascending);
+    const double *ours = times[0], *direct = times[1];
+    const int middle = batches / 2;
+    printf("%-14s %-8s %7.1f (%.1f)   %7.1f (%.1f)   %+7.1f (%+.1f)\n", names[name], where, ours[middle], ours[0], direct[middle], direct[0],
+           ours[middle] - direct[middle], ours[0] - direct[0]);
 }
 
 int main(int argc, char **argv)
 {
-    static double times[3][MAX_BATCHES];
+    static char data[3 * BYTES];
     const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0";
     int batches = 501;
     for (int i = 1; i + 1 < argc; i += 2)
@@ -66,25 +89,25 @@ int main(int argc, char **argv)
     batches = batches < 1 ? 1 : batches > MAX_BATCHES ? MAX_BATCHES : batches;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("GPUGEMM_BLAS", blas, 0); /* the same object for both */
-    for (int i = 0; i < N * N; i++)
-        ad[i] = as[i] = (float)i / 64, bd[i] = bs[i] = 1 - (float)i / 64;
     void *ours = dlopen(lib, RTLD_NOW | RTLD_LOCAL), *theirs = ours ? dlopen(blas, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!theirs)
         return fprintf(stderr, "%s\n", dlerror()), 1;
-    printf("8x8x8, ns a call, median of %d batches of %d     through us     direct     cost\n", batches, CALLS);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int (*start)(unsigned) = NULL;
+    if (driver)
+        *(void **)&start = dlsym(driver, "cuInit");
+    char *heap = malloc(3 * BYTES), *mapped = mmap(NULL, 3 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!heap || mapped == MAP_FAILED)
+        return fprintf(stderr, "no memory\n"), 1;
+    printf("8x8x8, ns a call, medians of %d batches of %d, %s\n                          through us       directly         cost\n", batches, CALLS,
+           start && start(0) == 0 ? "CUDA is up" : "no CUDA");
     for (int i = 0; i < 4; i++) {
-        void *our = dlsym(ours, names[i]), *their = dlsym(theirs, names[i]);
-        if (!our || !their)
+        void *const routine[] = {dlsym(ours, names[i]), dlsym(theirs, names[i])};
+        if (!routine[0] || !routine[1])
             return fprintf(stderr, "no %s\n", names[i]), 1;
-        batch(i, our), batch(i, their);
-        for (int b = 0; b < batches; b++) {
-            times[0][b] = batch(i, our);
-            times[1][b] = batch(i, their);
-            times[2][b] = times[0][b] - times[1][b];
-        }
-        for (int t = 0; t < 3; t++)
-            qsort(times[t], (size_t)batches, sizeof(double), ascending);
-        printf("%-58s %8.1f   %8.1f %8.1f\n", names[i], times[0][batches / 2], times[1][batches / 2], times[2][batches / 2]);
+        measure(i, routine, batches, "data", data);
+        measure(i, routine, batches, "heap", heap);
+        measure(i, routine, batches, "mapped", mapped);
     }
     return 0;
 }

@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# evidence.sh OUT [PART...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build in build/.
-# Each part takes less than 150 seconds (soak 170) and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of them. The rates
-# of sgemm are those of GPUGEMM_PRECISION=strict but in tensor, calls and main.
-#   calls    random calls under every name, on the GPU, against OpenBLAS; what a declined call costs
+# evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build
+# in build/. Each part takes less than 200 seconds (tests 300) and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of
+# them. What stands behind a + runs at the same time, on the next GPU and a share of the cores of its own. The rates of sgemm are those of
+# GPUGEMM_PRECISION=strict but in tensor, calls and main. To verify a commit on two GPUs, in two calls of ten minutes and five:
+#   evidence.sh OUT tests sanitizer device tensor + soak calls tiers sweep mixed block accuracy
+#   evidence.sh OUT declined compare host small dispatch core main
+#
+#   tests    tools/setup.sh test, eight tests at a time
+#   sanitizer  compute-sanitizer over the kernels
+#   calls    random calls under every name, on the GPU, against OpenBLAS
+#   declined what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
 #   block    dgemm and cuBLAS's each for itself, where the power limit rules the clock
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
 #   accuracy the errors of sgemm in each precision, over all families of operands
 #   tiers    each tensor tier forced: the sanitizers, 1000 repeats, graphs, special values, shapes, random calls
 #   soak     mixed traffic of 16 threads while driver calls fail and GPUs are lost
+#   sweep    calls into the driver and the C library fail in turn
 #   ladder   the kernels of bench/ladder, ours, cuBLAS and the roofline
 #   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor
+#   compare  the same of all sizes, in the default precision, without the floor: the README's table and picture
 #   small    short calls, whole processes, many threads
 #   dispatch 40 sizes: is the default ever the slower choice
 #   core     out of core: little GPU memory
@@ -22,16 +31,19 @@ set -u
 cd "$(dirname "$0")/.."
 out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- calls device block tensor accuracy tiers soak ladder host small dispatch core mixed main
+[ $# -gt 0 ] || set -- tests sanitizer calls declined device block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
 build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
 cuda=$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))' 2> /dev/null)
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas GPUGEMM_PRECISION=strict
 
+# OpenBLAS 0.3.21 does not know the newest processors and takes the kernels of 2004 for them.
+like() { if grep -q -m1 avx512f /proc/cpuinfo; then OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE-SkylakeX} "$@"; else "$@"; fi; }
+
 bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
-host() { timeout 140 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
-load() { timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
+host() { like timeout 200 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
+load() { like timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
 accuracy() { timeout 140 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # which has cuBLAS in TF32, too
 fuzz() { env -u GPUGEMM_PRECISION GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
 
@@ -53,11 +65,13 @@ tier() {
 
 part() {
     case $1 in
+    tests) env -u GPUGEMM_PRECISION -u GPUGEMM_BLAS CTEST_PARALLEL_LEVEL=8 NO_INSTALL=1 tools/setup.sh test ;;
+    sanitizer) env -u GPUGEMM_PRECISION ctest --preset sanitizer ;;
     calls)
-        fuzz
-        fuzz --device
-        "$build/tests/declined" --lib "$lib" --blas "$blas"
+        fuzz --calls 500000 --threads 8
+        fuzz --calls 500000 --threads 8 --device
         ;;
+    declined) like "$build/tests/declined" --lib "$lib" --blas "$blas" ;;
     device)
         bench --list square,odd --csv "$out/device.csv"
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
@@ -73,6 +87,7 @@ part() {
             (tier $row) 2>&1
         done
         ;;
+    sweep) env -u GPUGEMM_PRECISION FAKE_CUDA_ARCH=90 tests/t_sweep.sh "$lib" "$build/tests" "$build/tests/libfake_cuda.so" --seconds 100 --jobs 7 | tail -3 ;;
     soak) env -u GPUGEMM_PRECISION tests/t_soak.sh "$lib" "$build/tests" real --seconds 170 --life 26 --threads 16 | tail -3 ;;
     tensor)
         bench --precision fp32 --types s --list square,odd --csv "$out/tensor.csv"
@@ -82,6 +97,7 @@ part() {
         ;;
     ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;
     host) host large ;;
+    compare) GPUGEMM_PRECISION=fp32 host compare ;;
     small)
         host small
         load start
@@ -95,13 +111,32 @@ part() {
     esac
 }
 
-for name; do
-    {
-        echo "# $name, $(date -u +%FT%TZ), commit $commit"
-        nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader
-        grep -m1 'model name' /proc/cpuinfo
-        start=$SECONDS
-        part "$name"
-        echo "# $((SECONDS - start)) s"
-    } 2>&1 | tee "$out/$name.txt"
+run() { # PART… one after the other
+    for name; do
+        {
+            echo "# $name, $(date -u +%FT%TZ), commit $commit"
+            nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,power.limit --format=csv,noheader
+            grep -m1 'model name' /proc/cpuinfo
+            start=$SECONDS
+            part "$name"
+            echo "# $((SECONDS - start)) s, status $?"
+        } 2>&1 | tee "$out/$name.txt"
+    done
+}
+
+# Lanes: lane i has the i-th GPU and the i-th share of the cores to itself.
+lanes=1
+for name; do [ "$name" != + ] || lanes=$((lanes + 1)); done
+cores=$(($(nproc) / lanes))
+[ $lanes = 1 ] || echo "# $lanes lanes of $cores cores"
+for ((lane = 0; lane < lanes; lane++)); do
+    parts=()
+    while [ $# -gt 0 ] && [ "$1" != + ]; do parts+=("$1") && shift; done
+    [ $# = 0 ] || shift
+    if [ $lanes = 1 ]; then
+        run "${parts[@]}"
+    else
+        (taskset -cp $((lane * cores))-$((lane * cores + cores - 1)) $BASHPID > /dev/null; CUDA_VISIBLE_DEVICES=$lane run "${parts[@]}") &
+    fi
 done
+wait

@@ -12,7 +12,7 @@
  * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again
  * for warm-up (ours for 0.1 s: it learns who is faster), then timed by the wall clock, short calls in batches of 50 us: the median of as many as
  * fit `seconds`. Products of up to 64 x 64 x 64, for which OpenBLAS uses one thread, take turns with OpenBLAS in our process instead. Operands are a
- * case's own, of 4 KB pages or page-locked. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out
+ * case's own: in the heap below 128 KB, as malloc has it, else in mapped memory of 4 KB pages; or page-locked. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out
  * likewise, and the time our kernels take on operands in GPU memory, all measured in this run. */
 #include <getopt.h>
 

@@ -48,11 +48,17 @@ static void *fill(void *argument)
 
 static char *operands[3];
 static size_t operand_bytes[3];
+static const size_t mapped_from = 128 << 10; /* bytes: from there on malloc, too, takes pages of their own, and not the heap */
 
 static inline void drop_operands(bool pinned)
 {
     for (int o = 0; o < 3 && operands[o]; o++) {
-        pinned ? (void)cuMemFreeHost(operands[o]) : (void)munmap(operands[o], operand_bytes[o]);
+        if (pinned)
+            cuMemFreeHost(operands[o]);
+        else if (operand_bytes[o] < mapped_from)
+            free(operands[o]);
+        else
+            munmap(operands[o], operand_bytes[o]);
         operands[o] = NULL;
     }
 }
@@ -65,11 +71,14 @@ static inline void make_operands(const struct problem *p)
     for (int o = 0; o < 3; o++) {
         size_t bytes = (size_t)(most[o] * element);
         void *memory = NULL;
-        if (pinned ? cuMemHostAlloc(&memory, bytes, 1 /* portable */) != 0
-                   : (memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) == MAP_FAILED)
-            exit((fprintf(stderr, "no memory for %lld elements\n", (long long)most[o]), 1));
-        if (!pinned)
+        if (pinned)
+            memory = cuMemHostAlloc(&memory, bytes, 1 /* portable */) ? NULL : memory;
+        else if (bytes < mapped_from)
+            memory = malloc(bytes);
+        else if ((memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED)
             madvise(memory, bytes, MADV_NOHUGEPAGE);
+        if (!memory || memory == MAP_FAILED)
+            exit((fprintf(stderr, "no memory for %lld elements\n", (long long)most[o]), 1));
         operands[o] = memory, operand_bytes[o] = bytes;
         enum { FILLERS = 8 };
         pthread_t threads[FILLERS];
