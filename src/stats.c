@@ -18,7 +18,7 @@
 #include "kernels.h"
 #include "trace.h"
 
-enum { MAX_ROWS = 64, ROW_WIDTH = 384 };
+enum { MAX_ROWS = 64, ROW_WIDTH = 448 };
 
 /* One line of the statistics: all calls of one routine that took the same path for the same reason. */
 struct row {
@@ -27,7 +27,7 @@ struct row {
     enum gg_reason reason;
     const struct gg_kernel *kernel;
     uint64_t calls;
-    double seconds, flops;
+    double seconds, regret, flops;
     int64_t bytes_up, bytes_down;
 };
 
@@ -96,9 +96,9 @@ static void put_row(int i)
     const struct row *r = &g.rows[i];
     put_line(1 + i,
              "%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, \"seconds\": %.6f, "
-             "\"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld}",
+             "\"regret\": %.6f, \"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld}",
              i ? ", " : "", r->type == GG_S ? 's' : 'd', gg_path_text(r->path), r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
-             (unsigned long long)r->calls, r->seconds, r->flops, (long long)r->bytes_up, (long long)r->bytes_down);
+             (unsigned long long)r->calls, r->seconds, r->regret, r->flops, (long long)r->bytes_up, (long long)r->bytes_down);
 }
 
 /* The name with %p replaced by the process id, and the id appended in a forked child, whose parent owns the plain name. */
@@ -178,13 +178,14 @@ static void print_table(void)
     if (*gg_gpu_trouble())
         gg_say(STDERR_FILENO, "no GPU: %s; the CPU serves", gg_gpu_trouble());
     if (g.row_count)
-        gg_say(STDERR_FILENO, "%-6s %-7s %-28s %10s %12s %10s %10s %10s  %s", "call", "path", "kernel", "calls", "ms", "GFLOP/s", "MB up", "MB down",
-               "reason");
+        gg_say(STDERR_FILENO, "%-6s %-7s %-28s %10s %12s %10s %10s %10s %10s  %s", "call", "path", "kernel", "calls", "ms", "regret ms", "GFLOP/s",
+               "MB up", "MB down", "reason");
     for (int i = 0; i < g.row_count; i++) {
         const struct row *r = &g.rows[i];
-        gg_say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.1f %10.1f %10.1f  %s", r->type == GG_S ? 's' : 'd', gg_path_text(r->path),
-               r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds, r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0,
-               1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down, gg_reason_text(r->reason));
+        gg_say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.3f %10.1f %10.1f %10.1f  %s", r->type == GG_S ? 's' : 'd', gg_path_text(r->path),
+               r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds, 1e3 * r->regret,
+               r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down,
+               gg_reason_text(r->reason));
     }
     pthread_mutex_unlock(&g.lock);
 }
@@ -232,6 +233,13 @@ bool gg_open_outputs(void)
 
 /* ---- a finished call ----------------------------------------------------------------------------------------------------------------------- */
 
+/* How much longer it took than the other side was predicted to. */
+static double regret(const struct gg_record *r)
+{
+    const double other = r->path == GG_PATH_CPU ? r->predicted_gpu : r->path == GG_PATH_STAGED ? r->predicted_cpu : 0; /* 0: there was none */
+    return other > 0 && r->seconds > other ? r->seconds - other : 0;
+}
+
 /* Under g.lock. */
 static struct row *row_of(const struct gg_record *r)
 {
@@ -257,6 +265,7 @@ static void count(const struct gg_record *r)
     struct row *row = row_of(r);
     row->calls++;
     row->seconds += r->seconds;
+    row->regret += regret(r);
     row->bytes_up += r->bytes_up;
     row->bytes_down += r->bytes_down;
     if (r->p)

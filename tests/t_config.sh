@@ -41,6 +41,21 @@ run GPUGEMM_TRACE=1 || fail "GPUGEMM_TRACE=1: $(tail -1 "$work/out")"
 lines=$(grep -c 'm=[0-9]* n=[0-9]* k=[0-9]* .*path=' "$work/err")
 [ "$lines" = "$made" ] || fail "$lines trace lines for $made calls"
 
+# Regret: how much longer each call took than the other side was predicted to, added up. The trace has the same to a tenth of a microsecond.
+run GPUGEMM_STATS="$work/r.json" GPUGEMM_TRACE="$work/r.trace" || fail "statistics and a trace: $(tail -1 "$work/out")"
+python3 - "$work/r.json" "$work/r.trace" << 'EOF' || fail "regret"
+import json, re, sys
+
+rows = json.load(open(sys.argv[1]))["routines"]
+calls = [dict(re.findall(r'(\w+)=("[^"]*"|\S+)', line)) for line in open(sys.argv[2]) if "predicted_gpu_us" in line]
+other = {"cpu": "predicted_gpu_us", "staged": "predicted_cpu_us"}
+expected = sum(max(0, float(c["us"]) - float(c[other[c["path"]]])) for c in calls if c["path"] in other and float(c[other[c["path"]]]) > 0)
+seen = 1e6 * sum(row["regret"] for row in rows)
+print(f"regret {seen:.1f} us, by the trace {expected:.1f}")
+assert len(calls) == sum(row["calls"] for row in rows) and abs(seen - expected) <= len(calls) + len(rows), "they differ"
+assert all(0 <= row["regret"] <= row["seconds"] for row in rows)
+EOF
+
 run CUDA_VISIBLE_DEVICES= GPUGEMM_MODE=gpu || fail "without a visible GPU: $(tail -1 "$work/out")"
 (ulimit -v 4000000 && run GPUGEMM_MODE="${GPUGEMM_MODE:-auto}") || fail "ulimit -v 4000000: $(tail -1 "$work/out")"
 (ulimit -n 16 && run GPUGEMM_MODE="${GPUGEMM_MODE:-auto}") || fail "ulimit -n 16: $(tail -1 "$work/out")"

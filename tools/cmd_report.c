@@ -19,20 +19,18 @@ void report_read(struct report_run *run, const char *path)
     char *text = NULL;
     size_t size = 0;
     bool any = false;
-    while (in && getline(&text, &size, in) > 0) { /* trace.c writes one row a line */
+    while (in && getline(&text, &size, in) > 0) { /* stats.c writes one row a line */
         struct report_row r = {0};
         const char *at = strstr(text, "{\"routine\":");
         if (!at || sscanf(at,
                           "{\"routine\": \"%7[^\"]\", \"path\": \"%7[^\"]\", \"kernel\": \"%63[^\"]\", \"reason\": \"%63[^\"]\", \"calls\": %lf, "
-                          "\"seconds\": %lf, "
-                          "\"flops\": %lf, \"bytes_to_gpu\": %lf, \"bytes_from_gpu\": %lf",
-                          r.routine, r.path, r.kernel, r.reason, &r.calls, &r.seconds, &r.flops, &r.bytes_up, &r.bytes_down) != 9) {
+                          "\"seconds\": %lf, \"regret\": %lf, \"flops\": %lf, \"bytes_to_gpu\": %lf, \"bytes_from_gpu\": %lf",
+                          r.routine, r.path, r.kernel, r.reason, &r.calls, &r.seconds, &r.regret, &r.flops, &r.bytes_up, &r.bytes_down) != 10) {
             r.kernel[0] = 0; /* scanf cannot read an empty string: a row of the CPU has no kernel */
             if (!at || sscanf(at,
                               "{\"routine\": \"%7[^\"]\", \"path\": \"%7[^\"]\", \"kernel\": \"\", \"reason\": \"%63[^\"]\", \"calls\": %lf, "
-                              "\"seconds\": %lf, \"flops\": %lf, "
-                              "\"bytes_to_gpu\": %lf, \"bytes_from_gpu\": %lf",
-                              r.routine, r.path, r.reason, &r.calls, &r.seconds, &r.flops, &r.bytes_up, &r.bytes_down) != 8)
+                              "\"seconds\": %lf, \"regret\": %lf, \"flops\": %lf, \"bytes_to_gpu\": %lf, \"bytes_from_gpu\": %lf",
+                              r.routine, r.path, r.reason, &r.calls, &r.seconds, &r.regret, &r.flops, &r.bytes_up, &r.bytes_down) != 9)
                 continue;
         }
         int i = 0;
@@ -44,7 +42,8 @@ void report_read(struct report_run *run, const char *path)
         else if (i == run->row_count)
             run->rows[run->row_count++] = r, memset(&run->rows[i].calls, 0, sizeof r - offsetof(struct report_row, calls));
         struct report_row *row = &run->rows[i];
-        row->calls += r.calls, row->seconds += r.seconds, row->flops += r.flops, row->bytes_up += r.bytes_up, row->bytes_down += r.bytes_down;
+        row->calls += r.calls, row->seconds += r.seconds, row->regret += r.regret;
+        row->flops += r.flops, row->bytes_up += r.bytes_up, row->bytes_down += r.bytes_down;
         any = true;
     }
     free(text);
@@ -129,8 +128,8 @@ static void table(FILE *out, const struct report_run *run)
               out);
         return;
     }
-    fputs("<table><tr><th>routine<th>who<th>kernel<th>why<th class=\"n\">calls<th class=\"n\">seconds<th class=\"n\">GFLOP/s<th class=\"n\">MB up<th "
-          "class=\"n\">MB down</tr>\n",
+    fputs("<table><tr><th>routine<th>who<th>kernel<th>why<th class=\"n\">calls<th class=\"n\">seconds<th class=\"n\" title=\"how much longer than "
+          "the other side was predicted to take\">regret<th class=\"n\">GFLOP/s<th class=\"n\">MB up<th class=\"n\">MB down</tr>\n",
           out);
     for (int i = 0; i < run->row_count; i++) {
         const struct report_row *r = &rows[i];
@@ -140,8 +139,9 @@ static void table(FILE *out, const struct report_run *run)
                                             : "GPU, staged",
                 *r->kernel ? r->kernel : "CPU BLAS");
         escaped(out, r->reason);
-        fprintf(out, "<td class=\"n\">%.0f<td class=\"n\">%.4f<td class=\"n\">%.1f<td class=\"n\">%.1f<td class=\"n\">%.1f</tr>\n", r->calls,
-                r->seconds, r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * r->bytes_up, 1e-6 * r->bytes_down);
+        fprintf(out,
+                "<td class=\"n\">%.0f<td class=\"n\">%.4f<td class=\"n\">%.4f<td class=\"n\">%.1f<td class=\"n\">%.1f<td class=\"n\">%.1f</tr>\n",
+                r->calls, r->seconds, r->regret, r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * r->bytes_up, 1e-6 * r->bytes_down);
     }
     fputs("</table>\n", out);
 }
