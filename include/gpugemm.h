@@ -88,6 +88,12 @@ enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mod
  * meanwhile. Returns GPUGEMM_SUCCESS or GPUGEMM_NO_GPU. Takes some tenths of a second the first time, nothing afterwards. */
 int gpugemm_warmup(void);
 
+/* Gives back the memory that calls on operands in host memory keep for the next one, GPU memory and page-locked host memory, in so far as no call is
+ * using it: for a program that needs it elsewhere now. (GPU memory goes back by itself when no such call has come for five seconds.) May
+ * wait for the GPU. The next such call takes memory anew and is the slower for it, as a process's first call is. Scratch of the program's own streams
+ * stays, as graphs may launch with it. Returns bytes given back. */
+size_t gpugemm_release(void);
+
 /* ---- what happened --------------------------------------------------------------------------------------------------------- */
 
 /* Totals since the start of the process or the last reset, all threads, sgemm and dgemm together. A call is counted once, by who computed C. */

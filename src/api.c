@@ -2,11 +2,13 @@
  * names; only bad news differs: a status instead of an abort. The statistics' functions are in stats.c, the pointer mode in serve.c. */
 #include "gpugemm.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "check.h"
 #include "real.h"
 #include "serve.h"
+#include "staged.h"
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
@@ -98,4 +100,13 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
 int gpugemm_warmup(void)
 {
     return gg_gpu_wait() ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;
+}
+
+size_t gpugemm_release(void)
+{
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* as in gg_serve: it takes what others wait for */
+    size_t given = gg_gpu_state() == GG_GPU_READY ? gg_staged_release() : 0;
+    pthread_setcancelstate(cancel, NULL);
+    return given;
 }

@@ -135,6 +135,9 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
  * GG_FLAGS words (cuda/kernel.h) before it are zero at first, and kernels leave them so. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes);
 
+/* Gives a stream's workspace back, if it has more than `least` bytes: one of the library's own, on which nothing is enqueued. Bytes given back. */
+size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t least);
+
 /* A word of a stream's workspace (there must be one) that is 0 when the stream gets there and no other call's (in a graph: no other's before this one
  * is done); with next = false the one given last. NULL: the driver failed. */
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next);

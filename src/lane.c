@@ -1,5 +1,6 @@
 /* lane.c — owns lanes and slots: who has them, and how much page-locked and GPU memory they may take. What is made is kept for the next call; arenas
- * go back to the driver when no call has come for a while. Called by staged.c, conduct.c and short.c. */
+ * and their scratch go back to the driver when no call has come for a while, everything when the program asks for it. Called by staged.c, conduct.c
+ * and short.c. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -11,8 +12,8 @@
 
 enum { LANES = 16 /* of a GPU */, ALL_LANES = 16 * LANES };
 
-/* Every copy costs the link 2 to 4 µs: with both directions busy 1 MB slots get 43 GB/s each way, 2 MB 46, 4 MB 48; below 64 KB the copies cost more than
- * the bytes (H200, 2026-11). */
+/* Every copy costs the link 2 to 4 µs: with both directions busy 1 MB slots get 43 GB/s each way, 2 MB 46, 4 MB 48; below 64 KB the copies cost more
+ * than the bytes (H200, 2026-11). */
 static const int64_t slot_most = 4 << 20, slot_least = 64 << 10;
 
 static struct {
@@ -23,7 +24,7 @@ static struct {
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes, slots_given;
-    bool sought; /* page-locked memory for the slots */
+    bool sought;                /* page-locked memory for the slots */
     struct gg_device *slots_of; /* in whose context it is */
     double given_at;
     bool watched; /* watch() runs */
@@ -50,8 +51,9 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     return NULL;
 }
 
-/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. `there`, just entered, is not. False: the
- * slots cannot be used, as their context is not certainly there: the driver does not tell, or a call is at work in what has gone. Under g.lock. */
+/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. `there`, just entered, is not. False:
+ * the slots cannot be used, as their context is not certainly there: the driver does not tell, or a call is at work in what has gone. Under g.lock.
+ */
 static bool forget_gone(const struct gg_device *there)
 {
     for (int i = g.lane_count - 1; i >= 0; i--) {
@@ -101,21 +103,52 @@ struct gg_lane *gg_lane_take(struct gg_device *dev)
     return lane;
 }
 
-/* An arena is worth giving back, and this long after the last call it is. */
+/* What no call uses is given back this long after the last one, if there is so much of it. */
 static const int64_t worth_giving = 16 << 20;
 static const double idle_seconds = 5;
 
-static void free_arena(struct gg_lane *lane)
+/* Those that no call has are taken now. Under g.lock. */
+static int take_idle(struct gg_lane *idle[ALL_LANES])
 {
-    if (!gg_gpu_enter(lane->dev))
-        return;
-    gg_gpu_free(lane->arena);
-    lane->arena = NULL;
-    gg_gpu_leave();
+    int count = 0;
+    for (int i = 0; i < g.lane_count; i++)
+        if (!g.lanes[i]->taken) {
+            idle[count++] = g.lanes[i];
+            g.lanes[i]->taken = true;
+        }
+    g.lanes_taken += count;
+    return count;
+}
+
+/* Gives back GPU memory of these lanes, each piece of more than `least` bytes, and the lanes. Bytes given back. */
+static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
+{
+    int64_t given = 0;
+    for (int i = 0; i < count; i++) {
+        struct gg_lane *lane = idle[i];
+        if (gg_gpu_is_gone(lane->dev) || !gg_gpu_enter(lane->dev))
+            continue;
+        const int64_t arena = lane->arena_bytes > least ? lane->arena_bytes : 0;
+        if (arena) {
+            gg_gpu_free(lane->arena);
+            lane->arena = NULL;
+            lane->arena_bytes = 0;
+        }
+        given += arena;
+        for (int n = 0; n < GG_RUN_STREAMS; n++)
+            given += (int64_t)gg_gpu_workspace_free(lane->dev, lane->run[n], least);
+        gg_gpu_leave();
+        pthread_mutex_lock(&g.lock);
+        g.arena_bytes -= arena;
+        pthread_mutex_unlock(&g.lock);
+    }
     pthread_mutex_lock(&g.lock);
-    g.arena_bytes -= lane->arena_bytes;
-    lane->arena_bytes = 0;
+    for (int i = 0; i < count; i++)
+        idle[i]->taken = false;
+    g.lanes_taken -= count; /* a call may have made a lane meanwhile */
+    pthread_cond_broadcast(&g.given);
     pthread_mutex_unlock(&g.lock);
+    return given;
 }
 
 /* A thread while there are arenas worth giving back: sleeps until no call has come for a while, gives them back and ends. */
@@ -127,26 +160,52 @@ static void *watch(void *unused)
     while (count == 0) {
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
         pthread_mutex_lock(&g.lock);
-        if (g.lanes_taken == 0 && gg_now() - g.given_at > idle_seconds) {
-            for (int i = 0; i < g.lane_count; i++) {
-                idle[count] = g.lanes[i];
-                idle[count++]->taken = true;
-            }
-            g.lanes_taken = count;
-        }
+        if (g.lanes_taken == 0 && gg_now() - g.given_at > idle_seconds)
+            count = take_idle(idle);
         pthread_mutex_unlock(&g.lock);
     }
-    for (int i = 0; i < count; i++)
-        if (idle[i]->arena_bytes > worth_giving && !gg_gpu_is_gone(idle[i]->dev))
-            free_arena(idle[i]);
+    give_back(idle, count, worth_giving);
     pthread_mutex_lock(&g.lock);
-    for (int i = 0; i < count; i++)
-        idle[i]->taken = false;
-    g.lanes_taken -= count; /* a call may have made a lane meanwhile */
     g.watched = false;
-    pthread_cond_broadcast(&g.given);
     pthread_mutex_unlock(&g.lock);
     return NULL;
+}
+
+/* The lanes' and the slots' page-locked memory, if no call has any of it. Under g.lock, so that nobody page-locks more meanwhile. Bytes given back.
+ */
+static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
+{
+    int64_t given = 0;
+    for (int i = 0; i < count; i++) {
+        struct gg_lane *lane = idle[i];
+        if (!lane->pinned || gg_gpu_is_gone(lane->dev) || !gg_gpu_enter(lane->dev))
+            continue;
+        gg_gpu_pinned_free(lane->pinned);
+        gg_gpu_leave();
+        given += lane->pinned_bytes;
+        g.pinned_bytes -= lane->pinned_bytes;
+        lane->pinned = NULL;
+        lane->pinned_bytes = 0;
+    }
+    if (g.slots_of && g.lanes_taken == count && !gg_gpu_is_gone(g.slots_of) && gg_gpu_enter(g.slots_of)) {
+        gg_gpu_pinned_free(g.slots[0].memory); /* all of them are one piece */
+        gg_gpu_leave();
+        given += GG_SLOTS * g.slot_bytes;
+        g.slots_of = NULL;
+        g.slot_bytes = 0;
+        g.sought = false;
+    }
+    return given;
+}
+
+int64_t gg_lane_release(void)
+{
+    struct gg_lane *idle[ALL_LANES];
+    pthread_mutex_lock(&g.lock);
+    const int count = take_idle(idle);
+    const int64_t pinned = give_back_pinned(idle, count);
+    pthread_mutex_unlock(&g.lock);
+    return pinned + give_back(idle, count, 0);
 }
 
 void gg_lane_give(struct gg_lane *lane)

@@ -36,7 +36,7 @@ struct gg_lane {
     int next_planned;               /* to be replaced */
 };
 
-/* All of these want the device entered. */
+/* All of these but gg_lane_release want the device entered. */
 
 /* A lane of this device; waits while all are taken. NULL: none can be made. */
 struct gg_lane *gg_lane_take(struct gg_device *dev);
@@ -44,6 +44,9 @@ void gg_lane_give(struct gg_lane *lane);
 
 /* The stream on which all callers of this device may send: copies of several streams get in each other's way. One of its lanes is taken. */
 gg_stream gg_lane_up(const struct gg_device *dev);
+
+/* Gives back what lanes and slots hold that no call is using. Bytes given back. */
+int64_t gg_lane_release(void);
 
 /* Bytes of GPU memory this lane's arena may have, under GPUGEMM_GPU_MEMORY and what is free. */
 int64_t gg_lane_allowance(const struct gg_lane *lane);

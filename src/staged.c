@@ -165,3 +165,5 @@ void gg_staged_prepare(struct gg_device *dev)
     }
     gg_lane_give(lane);
 }
+
+size_t gg_staged_release(void) { return (size_t)gg_lane_release(); }

@@ -24,4 +24,7 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
 /* Starts copy threads, page-locks their buffers and makes the first lane, so that no call waits for that. dev is entered. */
 void gg_staged_prepare(struct gg_device *dev);
 
+/* Gives back the memory that calls have left for the next ones. Bytes of it, GPU memory and page-locked. */
+size_t gg_staged_release(void);
+
 #endif

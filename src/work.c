@@ -296,6 +296,21 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     return memory;
 }
 
+size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t least)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    size_t given = 0;
+    pthread_mutex_lock(&state->lock);
+    for (struct gg_workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++)
+        if (w->memory && w->stream == stream && !w->captured && (int64_t)w->bytes > least) {
+            gg_gpu_free(w->memory);
+            given += w->bytes;
+            *w = (struct gg_workspace){.stream = NULL};
+        }
+    pthread_mutex_unlock(&state->lock);
+    return given;
+}
+
 /* They are cleared all at once, as to clear one takes 2 µs of the stream's time. A graph, which will be launched often, has the first, and clears it.
  */
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)

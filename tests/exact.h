@@ -9,6 +9,7 @@
 #include "spellings.h"
 
 static void (*read_stats)(struct gpugemm_stats *, size_t), (*reset_stats)(void);
+static size_t (*release_memory)(void);
 
 static inline uint64_t gpu_calls(void)
 {
@@ -33,6 +34,7 @@ static inline bool open_by_arguments(int argc, char **argv)
     find_spellings(library);
     *(void **)&read_stats = dlsym(library, "gpugemm_stats_read");
     *(void **)&reset_stats = dlsym(library, "gpugemm_stats_reset");
+    *(void **)&release_memory = dlsym(library, "gpugemm_release");
     return expect_gpu;
 }
 

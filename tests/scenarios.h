@@ -17,9 +17,11 @@ static int (*api_dgemm)(int, int, int, int64_t, int64_t, int64_t, double, const 
 static int (*api_sgemm)(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, void *, int64_t,
                         void *);
 static int (*warm_up)(void);
+static size_t (*release_memory)(void);
 static char *(*info)(void);
-static int (*cu_init)(unsigned), (*cu_retain)(void **, int), (*cu_enter)(void *), (*cu_alloc)(uint64_t *, size_t), (*cu_host)(void **, size_t, unsigned),
-    (*cu_up)(uint64_t, const void *, size_t), (*cu_down)(void *, uint64_t, size_t), (*cu_sync)(void *), (*cu_reset)(int);
+static int (*cu_init)(unsigned), (*cu_retain)(void **, int), (*cu_enter)(void *), (*cu_alloc)(uint64_t *, size_t),
+    (*cu_host)(void **, size_t, unsigned), (*cu_up)(uint64_t, const void *, size_t), (*cu_down)(void *, uint64_t, size_t), (*cu_sync)(void *),
+    (*cu_reset)(int);
 
 static void armed(bool yes)
 {
@@ -47,7 +49,7 @@ static const char *several(const struct problem *const *list)
         wrong = on_host(*list);
     return wrong;
 }
-#define SEVERAL(name, ...)                                                                                             \
+#define SEVERAL(name, ...)                                                                                                                           \
     static const char *name(void) { return several((const struct problem *const[]){__VA_ARGS__, NULL}); }
 SEVERAL(run_first, &tiny)
 SEVERAL(run_short_0, &short_0, &tiny)
@@ -87,6 +89,15 @@ static const char *run_reset(void)
     for (int i = 0; i < 2 && !wrong; i++)
         wrong = on_host(i ? &short_0 : &tiled_0);
     return wrong ? wrong : on_host(&tiled_2);
+}
+
+static const char *run_release(void)
+{
+    const char *wrong = several((const struct problem *const[]){&tiled_2, &short_2, NULL});
+    armed(true);
+    release_memory();
+    armed(false);
+    return wrong ? wrong : several((const struct problem *const[]){&short_0, &tiled_0, NULL});
 }
 
 static const char *pinned(const struct problem *p)
@@ -130,8 +141,8 @@ static const char *on_gpu(const struct problem *p, const bool away[3], bool api)
     if (api && p->spelling->dbl)
         status = api_dgemm(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, x.alpha, x.a, x.lda, x.b, x.ldb, x.beta, x.c, x.ldc, NULL);
     else if (api)
-        status = api_sgemm(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, (float)x.alpha, x.a, x.lda, x.b, x.ldb, (float)x.beta, x.c,
-                           x.ldc, NULL);
+        status =
+            api_sgemm(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, (float)x.alpha, x.a, x.lda, x.b, x.ldb, (float)x.beta, x.c, x.ldc, NULL);
     else
         call_gemm(p->spelling, &x);
     armed(false);
@@ -201,9 +212,9 @@ static const char *run_threads(void)
 static const struct scenario {
     const char *name, *environment; /* A=B C=D */
     const char *(*run)(void);
-    bool names_gpu;  /* BLAS names with operands in GPU memory: they can only abort */
-    bool threaded;   /* how many objects are made depends on timing */
-    bool outputs;    /* into files: only the C library's failures */
+    bool names_gpu; /* BLAS names with operands in GPU memory: they can only abort */
+    bool threaded;  /* how many objects are made depends on timing */
+    bool outputs;   /* into files: only the C library's failures */
 } scenarios[] = {
     {"first call", "", run_first, false, false, false},
     {"warm-up and info", "", run_warmup, false, false, false},
@@ -222,6 +233,7 @@ static const struct scenario {
     {"mixed operands, BLAS name", "", run_mixed_name, true, false, false},
     {"6 threads", "GPUGEMM_PINNED_MEMORY=2M", run_threads, false, true, false},
     {"a reset in between", "GPUGEMM_PINNED_MEMORY=1M", run_reset, false, true, false},
+    {"memory given back", "GPUGEMM_PINNED_MEMORY=1M", run_release, false, false, false},
     {"file of rates", "", run_warmup, false, false, true},
     {"statistics and trace", "GPUGEMM_STATS=stats.json GPUGEMM_TRACE=trace.txt", run_short_2, false, false, true},
 };

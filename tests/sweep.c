@@ -378,6 +378,7 @@ static void open_everything(const char *lib)
         exit((fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2));
     *(void **)&api_sgemm = dlsym(library, "gpugemm_sgemm"), *(void **)&api_dgemm = dlsym(library, "gpugemm_dgemm");
     *(void **)&warm_up = dlsym(library, "gpugemm_warmup"), *(void **)&info = dlsym(library, "gpugemm_info");
+    *(void **)&release_memory = dlsym(library, "gpugemm_release");
     *(void **)&read_stats = dlsym(library, "gpugemm_stats_read");
     *(void **)&cu_init = dlsym(driver, "cuInit"), *(void **)&cu_retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
     *(void **)&cu_enter = dlsym(driver, "cuCtxSetCurrent"), *(void **)&cu_alloc = dlsym(driver, "cuMemAlloc_v2");

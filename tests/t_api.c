@@ -12,8 +12,9 @@
 
 #define API(X)                                                                                                                                       \
     X(gpugemm_version)                                                                                                                               \
-    X(gpugemm_status_string) X(gpugemm_sgemm) X(gpugemm_dgemm) X(gpugemm_set_precision) X(gpugemm_sgemm_precision) X(gpugemm_set_pointer_mode)       \
-        X(gpugemm_warmup) X(gpugemm_stats_read) X(gpugemm_stats_reset) X(gpugemm_last_decision) X(gpugemm_explain) X(gpugemm_info)                   \
+    X(gpugemm_status_string)                                                                                                                         \
+    X(gpugemm_sgemm) X(gpugemm_dgemm) X(gpugemm_set_precision) X(gpugemm_sgemm_precision) X(gpugemm_set_pointer_mode) X(gpugemm_warmup)              \
+        X(gpugemm_release) X(gpugemm_stats_read) X(gpugemm_stats_reset) X(gpugemm_last_decision) X(gpugemm_explain) X(gpugemm_info)                  \
             X(gpugemm_info_json) X(gpugemm_tune)
 static struct {
 #define X(name) __typeof__(name) *name;
@@ -157,6 +158,7 @@ static void check_records(void)
 static void check_explanations(void)
 {
     struct gpugemm_decision d;
+    CHECK(api.gpugemm_release() == 0, "memory given back before any was taken");
     const int up = api.gpugemm_warmup();
     CHECK(up == GPUGEMM_SUCCESS || up == GPUGEMM_NO_GPU, "warm-up: %d", up);
     CHECK(api.gpugemm_explain("dgemm", N, N, 64, 64, 64, 0, 0, NULL, &d, sizeof d) == up && *d.path && *d.reason, "the GPU that is here");

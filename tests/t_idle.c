@@ -1,8 +1,9 @@
-/* t_idle.c — GPU memory that staged calls took goes back to the driver when none has come for a while, and the next call is served all the same. Asks
- * the driver what is free. */
+/* t_idle.c — GPU memory that staged calls took goes back to the driver when none has come for a while, or at once when the program says so, also
+ * while other threads multiply; and the next call is served all the same. Asks the driver what is free. */
 #include "exact.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 static int (*memory)(size_t *, size_t *), (*retain)(void **, int), (*enter)(void *);
 
@@ -12,9 +13,34 @@ static size_t free_now(void)
     return memory(&bytes, &total) ? 0 : bytes;
 }
 
+enum { N = 900 /* 19 MB: above what is kept */, THREADS = 4 };
+static atomic_int working = THREADS;
+
+static void *multiply(void *number)
+{
+    for (int i = 0; i < 40; i++)
+        CHECK(exact_square(spelling_named(i % 2 ? "dgemm_" : "sgemm_"), 100 + 40 * (i % 9), (uint64_t)(uintptr_t)number) == 0,
+              "wrong beside gpugemm_release");
+    atomic_fetch_sub(&working, 1);
+    return NULL;
+}
+
+static void release_at_work(void)
+{
+    pthread_t thread[THREADS];
+    size_t given = 0, times = 0;
+    for (uintptr_t t = 0; t < THREADS; t++)
+        if (pthread_create(&thread[t], NULL, multiply, (void *)t))
+            exit((perror("pthread_create"), 1));
+    for (; atomic_load(&working) > 0; times++, usleep(1000))
+        given += release_memory();
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(thread[t], NULL);
+    printf("%zu times, %.1f MB given back beside %d threads\n", times, 1e-6 * (double)given, THREADS);
+}
+
 int main(int argc, char **argv)
 {
-    enum { N = 900 }; /* 19 MB: above what is kept */
     bool expect_gpu = open_by_arguments(argc, argv);
     const struct spelling *d = spelling_named("dgemm_");
     CHECK(exact_square(d, 100, 1) == 0, "wrong"); /* starts the GPU */
@@ -33,6 +59,14 @@ int main(int argc, char **argv)
         printf("%.1f MB given back\n", 1e-6 * ((double)after - (double)during));
         CHECK(after > during, "GPU memory is kept for ever");
         CHECK(exact_square(d, N, 2) == 0, "wrong after that");
+        during = free_now();
+        size_t given = release_memory();
+        after = free_now();
+        printf("asked for: %.1f MB, of which %.1f of the GPU's\n", 1e-6 * (double)given, 1e-6 * ((double)after - (double)during));
+        CHECK(after > during && given >= after - during, "GPU memory is kept when asked for");
+        CHECK(release_memory() == 0, "given back twice");
+        CHECK(exact_square(d, N, 3) == 0, "wrong after that");
+        release_at_work();
     }
     printf("%d failures\n", test_failures);
     return test_failures != 0;
