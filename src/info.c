@@ -6,6 +6,7 @@
 #include "config.h"
 #include "dispatch.h"
 #include "gpugemm.h"
+#include "kernels.h"
 #include "real.h"
 #include "trace.h"
 
@@ -71,6 +72,21 @@ static void print_rates(FILE *out)
     }
 }
 
+/* The i-th means by which sgemm may be computed on this GPU, down to FP32 multiply-adds, which come last; NULL: there are no more. */
+static const struct gg_kernel *tier(const struct gg_arch *arch, int i)
+{
+    const struct gg_kernel *ffma = NULL;
+    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
+        if (row->type != GG_S || row->role >= GG_SCALE || arch->cc < row->cc_min || arch->cc > row->cc_max)
+            continue;
+        if (row->role == GG_TENSOR && i-- == 0)
+            return row;
+        if (row->role < GG_TENSOR && (!ffma || row->rate > ffma->rate))
+            ffma = row;
+    }
+    return i == 0 ? ffma : NULL;
+}
+
 static void print_precision(FILE *out)
 {
     static const char *const tiers[] = {
@@ -80,9 +96,22 @@ static void print_precision(FILE *out)
         [GG_TF32] = "tf32: sgemm on tensor cores, A and B rounded to 11 bits",
     };
     const struct gg_device *dev = gg_gpu_default();
-    const bool has_tiers = !dev || dev->arch.cc == 90; /* kernels.def: tensor.cu */
+    const struct gg_kernel *first = dev ? tier(&dev->arch, 0) : NULL;
+    const bool has_tiers = !dev || (first && first->role == GG_TENSOR);
     fprintf(out, "Precision  %s; dgemm in FP64\n",
             has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper only)");
+}
+
+/* flop/s of its main loop: kernels.def's rate, measured on an H200, at this GPU's clock. */
+static double rate(const struct gg_kernel *row, const struct gg_arch *arch) { return 1e6 * row->rate * arch->sms * arch->clock_mhz; }
+
+static void print_tiers(FILE *out)
+{
+    const struct gg_device *dev = gg_gpu_default();
+    const struct gg_kernel *row;
+    for (int i = 0; dev && (row = tier(&dev->arch, i)); i++)
+        fprintf(out, "%s %s %.0f TFLOP/s", i ? "," : "Tiers     ", row->name, 1e-12 * rate(row, &dev->arch));
+    fputs(dev ? ", the last in FP32 multiply-adds: their main loops\n" : "", out);
 }
 
 static void print_options(FILE *out)
@@ -112,6 +141,7 @@ static void print_text(FILE *out)
     print_blas(out);
     print_rates(out);
     print_precision(out);
+    print_tiers(out);
     print_options(out);
     print_kernels(out);
 }
@@ -164,6 +194,10 @@ static void print_json(FILE *out)
     for (int i = 0, count = 0; i < gg_kernel_count; i++)
         if (gg_kernels[i].role < GG_SCALE)
             fprintf(out, "%s\"%s\"", count++ ? ", " : "", gg_kernels[i].name);
+    fputs("], \"tiers\": [", out);
+    const struct gg_kernel *row;
+    for (int i = 0; dev && (row = tier(&dev->arch, i)); i++)
+        fprintf(out, "%s{\"kernel\": \"%s\", \"flops\": %.4g}", i ? ", " : "", row->name, rate(row, &dev->arch));
     fputs("]}\n", out);
 }
 

@@ -24,6 +24,9 @@ says() { # says WHAT TEXT VARIABLE=VALUE… : in `gpugemm info`, about the GPU
 right "as it is" 0
 [ "$gpu" -gt 0 ] || fail "nothing on the GPU"
 
+"$command" info | grep -qE '^Tiers +[a-z].* TFLOP/s, the last in FP32 multiply-adds' || fail "info has no tiers"
+"$command" info --json | grep -q '"tiers": \[{"kernel": "[a-z].*"flops": [1-9]' || fail "info --json has no tiers"
+
 # refused WHAT FUNCTION ERROR LINES: the driver refuses for good; no call is served by the GPU
 refused() { right "$1" "$4" FAIL_CUDA_PLAN="$2 $3"; [ "$gpu" = 0 ] || fail "$1: $gpu calls on the GPU"; }
 refused "no GPU" cuInit 100 0
