@@ -16,7 +16,7 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     if (q.k == 0 || q.alpha == 0) /* C := beta C, whatever alpha is: NaN·0 terms do not exist */
         q.k = 0, q.alpha = 0;
     struct gg_choice choice = gg_select(&q, &dev->arch, gg_config()->kernel);
-    outcome->kernel = choice.kernel;
+    outcome->head = outcome->kernel = choice.kernel;
     outcome->reason = GG_NO_KERNEL;
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;

@@ -146,6 +146,7 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
             gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);
         record->path = d.path;
         record->kernel = outcome.kernel;
+        record->uncertified = outcome.kernel != outcome.head ? outcome.head : NULL;
         record->bytes_up = outcome.bytes_up;
         record->bytes_down = outcome.bytes_down;
         record->recovered = outcome.recovered;

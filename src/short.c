@@ -255,7 +255,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     q.ldb = packed[GG_B].pitch / size;
     q.ldc = c->pitch / size;
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
-    outcome->kernel = choice.kernel;
+    outcome->head = outcome->kernel = choice.kernel;
     const int threads = alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
     gg_copy_begin(threads, true);
     int64_t arrived = 0;

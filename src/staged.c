@@ -102,7 +102,7 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
         recover(&job, caller);
         complete = outcome->recovered = true;
     }
-    outcome->kernel = job.chain.row ? job.planned->chain.kernel : job.kernel;
+    outcome->head = outcome->kernel = job.chain.row ? job.planned->chain.kernel : job.kernel;
     if (complete && !job.failed && job.chain.row && gg_watched())
         outcome->kernel = gg_served(lane->dev, &job.planned->chain, p, job.lane->run[0]);
     outcome->bytes_up = job.bytes_up;

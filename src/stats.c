@@ -18,14 +18,14 @@
 #include "kernels.h"
 #include "trace.h"
 
-enum { MAX_ROWS = 64, ROW_WIDTH = 448 };
+enum { MAX_ROWS = 64, ROW_WIDTH = 512 };
 
 /* One line of the statistics: all calls of one routine that took the same path for the same reason. */
 struct row {
     enum gg_type type;
     enum gg_path path;
     enum gg_reason reason;
-    const struct gg_kernel *kernel;
+    const struct gg_kernel *kernel, *uncertified;
     uint64_t calls;
     double seconds, regret, flops;
     int64_t bytes_up, bytes_down;
@@ -96,9 +96,10 @@ static void put_row(int i)
     const struct row *r = &g.rows[i];
     put_line(1 + i,
              "%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, \"seconds\": %.6f, "
-             "\"regret\": %.6f, \"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld}",
+             "\"regret\": %.6f, \"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld, \"not_certified_for\": \"%s\"}",
              i ? ", " : "", r->type == GG_S ? 's' : 'd', gg_path_text(r->path), r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
-             (unsigned long long)r->calls, r->seconds, r->regret, r->flops, (long long)r->bytes_up, (long long)r->bytes_down);
+             (unsigned long long)r->calls, r->seconds, r->regret, r->flops, (long long)r->bytes_up, (long long)r->bytes_down,
+             r->uncertified ? r->uncertified->name : "");
 }
 
 /* The name with %p replaced by the process id, and the id appended in a forked child, whose parent owns the plain name. */
@@ -182,10 +183,10 @@ static void print_table(void)
                "MB up", "MB down", "reason");
     for (int i = 0; i < g.row_count; i++) {
         const struct row *r = &g.rows[i];
-        gg_say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.3f %10.1f %10.1f %10.1f  %s", r->type == GG_S ? 's' : 'd', gg_path_text(r->path),
-               r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds, 1e3 * r->regret,
-               r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down,
-               gg_reason_text(r->reason));
+        gg_say(STDERR_FILENO, "%cgemm  %-7s %-28s %10llu %12.3f %10.3f %10.1f %10.1f %10.1f  %s%s%s", r->type == GG_S ? 's' : 'd',
+               gg_path_text(r->path), r->kernel ? r->kernel->name : "-", (unsigned long long)r->calls, 1e3 * r->seconds, 1e3 * r->regret,
+               r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down, gg_reason_text(r->reason),
+               r->uncertified ? ", not certified for " : "", r->uncertified ? r->uncertified->name : "");
     }
     pthread_mutex_unlock(&g.lock);
 }
@@ -244,13 +245,14 @@ static double regret(const struct gg_record *r)
 static struct row *row_of(const struct gg_record *r)
 {
     int i = 0;
-    while (i < g.row_count &&
-           !(g.rows[i].type == r->type && g.rows[i].path == r->path && g.rows[i].reason == r->reason && g.rows[i].kernel == r->kernel))
+    while (i < g.row_count && !(g.rows[i].type == r->type && g.rows[i].path == r->path && g.rows[i].reason == r->reason &&
+                                g.rows[i].kernel == r->kernel && g.rows[i].uncertified == r->uncertified))
         i++;
     if (i == MAX_ROWS)
         return &g.rows[MAX_ROWS - 1]; /* more kinds than lines: the last one takes the rest */
     if (i == g.row_count)
-        g.rows[g.row_count++] = (struct row){.type = r->type, .path = r->path, .reason = r->reason, .kernel = r->kernel};
+        g.rows[g.row_count++] =
+            (struct row){.type = r->type, .path = r->path, .reason = r->reason, .kernel = r->kernel, .uncertified = r->uncertified};
     return &g.rows[i];
 }
 

@@ -138,20 +138,22 @@ static bool is_ours(int fd)
 
 void gg_trace(const struct gg_record *r)
 {
-    char predicted[80] = "";
+    char predicted[80] = "", why[48] = "";
     if (g.fd < 0 || !is_ours(g.fd))
         return;
     if (g.level > 1)
         snprintf(predicted, sizeof predicted, " predicted_cpu_us=%.1f predicted_gpu_us=%.1f", 1e6 * r->predicted_cpu, 1e6 * r->predicted_gpu);
+    if (r->uncertified)
+        snprintf(why, sizeof why, " not_certified_for=%s", r->uncertified->name);
     if (!r->p) {
         gg_say(g.fd, "%s path=cpu reason=\"%s\" us=%.1f", r->symbol, gg_reason_text(r->reason), 1e6 * r->seconds);
         return;
     }
     const struct gg_gemm *p = r->p;
     static const char *const layouts[] = {"NN", "NT", "TN", "TT"};
-    gg_say(g.fd, "%s %s m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldc=%lld path=%s kernel=%s reason=\"%s\" us=%.1f%s%s", r->symbol,
+    gg_say(g.fd, "%s %s m=%lld n=%lld k=%lld lda=%lld ldb=%lld ldc=%lld path=%s kernel=%s reason=\"%s\"%s us=%.1f%s%s", r->symbol,
            layouts[gg_layout(p)], (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->lda, (long long)p->ldb, (long long)p->ldc,
-           gg_path_text(r->path), r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), 1e6 * r->seconds, predicted,
+           gg_path_text(r->path), r->kernel ? r->kernel->name : "-", gg_reason_text(r->reason), why, 1e6 * r->seconds, predicted,
            r->recovered ? " recovered" : "");
 }
 

@@ -18,16 +18,17 @@ void gg_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)
 
 /* A finished call. */
 struct gg_record {
-    const char *symbol;        /* the name that was called */
-    const struct gg_gemm *p;   /* NULL when the arguments were illegal */
+    const char *symbol;      /* the name that was called */
+    const struct gg_gemm *p; /* NULL when the arguments were illegal */
     enum gg_type type;
     enum gg_path path;
     enum gg_reason reason;
     bool recovered;
-    const struct gg_kernel *kernel; /* NULL for the CPU */
-    double seconds;            /* 0 when nobody asked: see gg_watched */
+    const struct gg_kernel *kernel;      /* NULL for the CPU */
+    const struct gg_kernel *uncertified; /* the tensor tier that was meant to serve, but for what the operands are; NULL: there was none */
+    double seconds;                      /* 0 when nobody asked: see gg_watched */
     double predicted_cpu, predicted_gpu;
-    double model;              /* of who serves, before correction: what gg_rates_see wants; 0: nothing to be learnt */
+    double model; /* of who serves, before correction: what gg_rates_see wants; 0: nothing to be learnt */
     int64_t bytes_up, bytes_down;
 };
 
@@ -48,7 +49,7 @@ void gg_record(const struct gg_record *record);
 /* The same for a call that was too small (GG_TOO_SMALL), when nobody watches. */
 void gg_record_tiny(const char *symbol, enum gg_type type, int64_t m, int64_t n, int64_t k);
 
-bool gg_trace_open(void);                       /* is a trace wanted, and can it be written? */
+bool gg_trace_open(void);                      /* is a trace wanted, and can it be written? */
 void gg_trace(const struct gg_record *record); /* a line, if so */
 
 const char *gg_reason_text(enum gg_reason reason);

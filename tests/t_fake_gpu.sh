@@ -29,6 +29,14 @@ done
 export FAKE_CUDA_ARCH=90
 on_fake "packed operands" GPUGEMM_KERNEL=sgemm_tma_128x256 "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "a chain, panel by panel" GPUGEMM_KERNEL=tensor_fp16 GPUGEMM_PINNED_MEMORY=1M "$bin/fuzz" --calls "$((calls / 8))" --largest 600 --type s --expect-gpu
+on_fake "why a tier serves" GPUGEMM_KERNEL=tensor_fp16 GPUGEMM_TRACE="$work/trace" GPUGEMM_STATS="$work/stats" "$bin/fuzz" --calls "$((calls / 8))" --type s --jobs 1 --expect-gpu
+tiers=$(grep -o 'kernel=.*' "$work/trace" | sed 's/reason="[^"]*"//; s/ us=.*//' | awk '{ print $1, $2 }' | sort | uniq -c)
+for line in 'kernel=tensor_fp16 $' 'kernel=tensor_bf16 not_certified_for=tensor_fp16' 'kernel=sgemm_[a-z0-9_]* not_certified_for=tensor_fp16'; do
+    grep -q " $line" <<< "$tiers" || fail "no call's trace has $line: $tiers"
+done
+grep -qE ' kernel=tensor_(bf16 $|fp16 not)' <<< "$tiers" && fail "a tier without its reason, or a reason without its tier: $tiers"
+[ "$(grep -c not_certified_for=t "$work/trace")" = "$(python3 -c 'import json, sys; print(sum(r["calls"] for r in json.load(open(sys.argv[1]))["routines"] if r["not_certified_for"]))' "$work/stats")" ] ||
+    fail "the statistics count other calls that were not certified than the trace"
 on_fake "a chain, GPU operands" GPUGEMM_KERNEL=tensor_fp16_pair "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"

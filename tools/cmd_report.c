@@ -33,6 +33,10 @@ void report_read(struct report_run *run, const char *path)
                               r.routine, r.path, r.reason, &r.calls, &r.seconds, &r.regret, &r.flops, &r.bytes_up, &r.bytes_down) != 9)
                 continue;
         }
+        const char *tier = strstr(at, "\"not_certified_for\": \"");
+        char name[64];
+        if (tier && sscanf(tier, "\"not_certified_for\": \"%63[^\"]", name) == 1)
+            snprintf(r.reason + strlen(r.reason), sizeof r.reason - strlen(r.reason), ", not certified for %s", name);
         int i = 0;
         while (i < run->row_count && (strcmp(run->rows[i].routine, r.routine) || strcmp(run->rows[i].path, r.path) ||
                                       strcmp(run->rows[i].kernel, r.kernel) || strcmp(run->rows[i].reason, r.reason)))

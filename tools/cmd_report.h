@@ -8,7 +8,7 @@ enum { REPORT_ROWS = 128 };
 
 /* Calls of one kind: a line of the library's statistics (src/stats.c), summed over processes. */
 struct report_row {
-    char routine[8], path[8], kernel[64], reason[64];
+    char routine[8], path[8], kernel[64], reason[160];
     double calls, seconds, regret, flops, bytes_up, bytes_down;
 };
 
