@@ -447,6 +447,7 @@ int main(int argc, char **argv)
             const char *wrong = judge(&worker[0], status, text, sizeof text);
             undisturbed[i][shim] = *worker[0].result;
             close(worker[0].said);
+            worker[0].pid = 0; /* free again */
             if (wrong || undisturbed[i][shim].gpu_calls == 0)
                 return printf("WRONG: %s undisturbed: %s, %lu calls on the GPU\n%s", scenarios[i].name, wrong ? wrong : "", undisturbed[i][shim].gpu_calls, text), 1;
             add_cases(i, shim, most);
