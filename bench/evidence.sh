@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build
 # in build/. Each part takes less than 200 seconds (tests 300) and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of
-# them. What stands behind a + runs at the same time, on the next GPU and a share of the cores of its own. The rates of sgemm are those of
-# GPUGEMM_PRECISION=strict but in tensor, calls and main. To verify a commit on two GPUs, in two calls of ten minutes and five:
+# them. What stands behind a + runs at the same time, on the next GPU and a share of the cores of its own. sgemm is in strict
+# precision in device, ladder and host, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and five:
 #   evidence.sh OUT tests sanitizer device tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
 #
@@ -28,7 +28,7 @@
 # The pictures are made from the CSVs, where matplotlib is: bench/pictures.py OUT. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where
 # Debian's packages are not. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- tests sanitizer calls declined device block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
@@ -36,16 +36,16 @@ build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
 cuda=$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))' 2> /dev/null)
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas GPUGEMM_PRECISION=strict
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas
 
 # OpenBLAS 0.3.21 does not know the newest processors and takes the kernels of 2004 for them.
 like() { if grep -q -m1 avx512f /proc/cpuinfo; then OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE-SkylakeX} "$@"; else "$@"; fi; }
 
-bench() { timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
+bench() { GPUGEMM_PRECISION=strict timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { like timeout 200 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
 load() { like timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
 accuracy() { timeout 140 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # which has cuBLAS in TF32, too
-fuzz() { env -u GPUGEMM_PRECISION GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
+fuzz() { GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 100000 --expect-gpu "$@" | tail -1; }
 
 # A tensor tier; racecheck looks at its kernels alone, and at calls in which no other kernel with clusters runs (tests/t_sanitizer.sh)
 tier() {
@@ -65,8 +65,8 @@ tier() {
 
 part() {
     case $1 in
-    tests) env -u GPUGEMM_PRECISION -u GPUGEMM_BLAS CTEST_PARALLEL_LEVEL=8 NO_INSTALL=1 tools/setup.sh test ;;
-    sanitizer) env -u GPUGEMM_PRECISION ctest --preset sanitizer ;;
+    tests) CTEST_PARALLEL_LEVEL=8 NO_INSTALL=1 tools/setup.sh test ;;
+    sanitizer) ctest --preset sanitizer ;;
     calls)
         fuzz --calls 500000 --threads 8
         fuzz --calls 500000 --threads 8 --device
@@ -87,8 +87,8 @@ part() {
             (tier $row) 2>&1
         done
         ;;
-    sweep) env -u GPUGEMM_PRECISION FAKE_CUDA_ARCH=90 tests/t_sweep.sh "$lib" "$build/tests" "$build/tests/libfake_cuda.so" --seconds 100 --jobs 7 | tail -3 ;;
-    soak) env -u GPUGEMM_PRECISION tests/t_soak.sh "$lib" "$build/tests" real --seconds 170 --life 26 --threads 16 | tail -3 ;;
+    sweep) FAKE_CUDA_ARCH=90 tests/t_sweep.sh "$lib" "$build/tests" "$build/tests/libfake_cuda.so" --seconds 100 --jobs 7 | tail -3 ;;
+    soak) tests/t_soak.sh "$lib" "$build/tests" real --seconds 170 --life 26 --threads 16 | tail -3 ;;
     tensor)
         bench --precision fp32 --types s --list square,odd --csv "$out/tensor.csv"
         for data in normal wide worst; do
@@ -96,8 +96,8 @@ part() {
         done
         ;;
     ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;
-    host) host large ;;
-    compare) GPUGEMM_PRECISION=fp32 host compare ;;
+    host) GPUGEMM_PRECISION=strict host large ;;
+    compare) host compare ;;
     small)
         host small
         load start
@@ -106,7 +106,7 @@ part() {
     dispatch) host dispatch --seconds 0.1 ;;
     core) load core ;;
     mixed) load mixed --seconds 120 ;;
-    main) env -u GPUGEMM_PRECISION "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
+    main) "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
     *) echo "evidence.sh: no part $1" ;;
     esac
 }
