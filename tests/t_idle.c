@@ -19,7 +19,7 @@ static atomic_int working = THREADS;
 static void *multiply(void *number)
 {
     for (int i = 0; i < 40; i++)
-        CHECK(exact_square(spelling_named(i % 2 ? "dgemm_" : "sgemm_"), 100 + 40 * (i % 9), (uint64_t)(uintptr_t)number) == 0,
+        CHECK(exact_square(spelling_named(i % 2 ? "dgemm_" : "sgemm_"), 60 + 20 * (i % 6), (uint64_t)(uintptr_t)number) == 0,
               "wrong beside gpugemm_release");
     atomic_fetch_sub(&working, 1);
     return NULL;
