@@ -45,7 +45,7 @@ static void look_up(struct call *call, bool narrow)
 /* The reference's report for a spelling the real BLAS lacks: through the program's xerbla_, whoever defines it. */
 static void report(const struct call *call)
 {
-    extern void xerbla_(const char *, const int *, size_t);  /* our own stub: it finds the one that must win */
+    extern void xerbla_(const char *, const int *, size_t);  /* ours, which finds the one that must win */
     int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
     xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
 }

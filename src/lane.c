@@ -160,14 +160,13 @@ static void *watch(void *unused)
     while (count == 0) {
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
         pthread_mutex_lock(&g.lock);
-        if (g.lanes_taken == 0 && gg_now() - g.given_at > idle_seconds)
+        if (g.lanes_taken == 0 && gg_now() - g.given_at > idle_seconds) {
             count = take_idle(idle);
+            g.watched = count == 0; /* now: a call that ends while these are given back needs a watch of its own */
+        }
         pthread_mutex_unlock(&g.lock);
     }
     give_back(idle, count, worth_giving);
-    pthread_mutex_lock(&g.lock);
-    g.watched = false;
-    pthread_mutex_unlock(&g.lock);
     return NULL;
 }
 

@@ -17,7 +17,7 @@ struct gg_request {
  * Fills *record but for its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
-/* Too small for any GPU (its latency alone costs more), not empty, and not in its memory: found out without the driver and with multiplications of
+/* Too small for any GPU (its latency alone costs more), m, n and k not 0, and not in its memory: found out without the driver and with multiplications of
  * integers, for such calls come by the million. gg_serve refuses them, as GG_TOO_SMALL; entry.c does not even ask it. */
 bool gg_is_tiny(int64_t m, int64_t n, int64_t k, const void *a, const void *b, const void *c);
 

@@ -58,12 +58,15 @@ int main(int argc, char **argv)
             usleep(100000);
         printf("%.1f MB given back\n", 1e-6 * ((double)after - (double)during));
         CHECK(after > during, "GPU memory is kept for ever");
-        CHECK(exact_square(d, SMALLER, 2) == 0, "wrong after that");
-        during = free_now();
-        size_t given = release_memory();
-        after = free_now();
+        size_t given = 0;
+        for (int i = 0; i < 5 && (i == 0 || after <= during); i++) { /* other tests take memory of the same GPU meanwhile */
+            CHECK(exact_square(d, SMALLER, 2) == 0, "wrong after that");
+            during = free_now();
+            given = release_memory();
+            after = free_now();
+        }
         printf("asked for: %.1f MB, of which %.1f of the GPU's\n", 1e-6 * (double)given, 1e-6 * ((double)after - (double)during));
-        CHECK(after > during && given >= after - during, "GPU memory is kept when asked for");
+        CHECK(after > during && given >= 3 * SMALLER * SMALLER * sizeof(double), "GPU memory is kept when asked for");
         CHECK(release_memory() == 0, "given back twice");
         CHECK(exact_square(d, SMALLER / 3, 3) == 0, "wrong after that");
         release_at_work();
