@@ -205,12 +205,28 @@ template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool
         block_barrier(); /* the ring is free: all of its stages are read */
         ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
         block_barrier();
-#pragma unroll
-        for (int at = thread; at < VECTORS; at += THREADS) {
+        const auto summed = [&](int at) {
             float4 sum = load_shared(shared + at * 16);
 #pragma unroll
             for (int slice = 1; slice < SLICES; slice++)
                 add(sum, load_shared(shared + (slice * VECTORS + at) * 16));
+            return sum;
+        };
+        /* A whole tile, in vectors, and C is not read: little code, in one piece, for it comes from memory (n = 576, 640, 768, 1024 1.5 to 3 % faster). */
+        if (p.splits == 1 && out.vec && out.beta == 0 && tile.m0 + TILE_M <= int(p.m) && tile.n0 + TILE_N <= int(p.n)) {
+            float *const c = out.c + tile.m0 + at_m(thread) + (tile.n0 + at_n(thread)) * out.ld;
+#pragma unroll
+            for (int s = 0; s < VECTORS / THREADS; s++) {
+                const float4 v = summed(thread + s * THREADS);
+                const int of_group = thread / GROUP + s * SLICES, i = of_group % (TM / 4) * 4, j = of_group / (TM / 4);
+                *reinterpret_cast<float4 *>(c + i * LANES_M + (j / 4 * (4 * LANES_N) + j % 4) * out.ld) =
+                    make_float4(out.alpha * v.x, out.alpha * v.y, out.alpha * v.z, out.alpha * v.w);
+            }
+            return;
+        }
+#pragma unroll
+        for (int at = thread; at < VECTORS; at += THREADS) {
+            const float4 sum = summed(at);
             if (p.splits == 1)
                 put(out, tile, at, sum);
             else
