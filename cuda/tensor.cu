@@ -2,14 +2,14 @@
 #include "tensor_gemm.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-using tf32 = tensor_gemm<tf32_products, 12, 1>;
-using fp16 = tensor_gemm<fp16_products, 5, 1>;
-using bf16 = tensor_gemm<bf16_products, 3, 1>;
-using tf32_pair = tensor_gemm<tf32_products, 12, 2>;
-using fp16_pair = tensor_gemm<fp16_products, 5, 2>;
-using fp16_edge = tensor_gemm<fp16_products, 4, 1, true>;
-using bf16_edge = tensor_gemm<bf16_products, 3, 1, true>;
-using fp16_pair_edge = tensor_gemm<fp16_products, 4, 2, true>;
+using tf32 = tensor_gemm<gg_tf32_products, 12, 1>;
+using fp16 = tensor_gemm<gg_fp16_products, 5, 1>;
+using bf16 = tensor_gemm<gg_bf16_products, 3, 1>;
+using tf32_pair = tensor_gemm<gg_tf32_products, 12, 2>;
+using fp16_pair = tensor_gemm<gg_fp16_products, 5, 2>;
+using fp16_edge = tensor_gemm<gg_fp16_products, 4, 1, true>;
+using bf16_edge = tensor_gemm<gg_bf16_products, 3, 1, true>;
+using fp16_pair_edge = tensor_gemm<gg_fp16_products, 4, 2, true>;
 static_assert(fp16_edge::SHARED == gg_shared_tensor_fp16_edge && fp16_pair_edge::SHARED == gg_shared_tensor_fp16_pair_edge, "kernels.def");
 static_assert(bf16_edge::SHARED == gg_shared_tensor_bf16_edge, "kernels.def");
 static_assert(tf32::SHARED == gg_shared_tensor_tf32 && tf32_pair::SHARED == gg_shared_tensor_tf32_pair, "kernels.def");

@@ -27,28 +27,6 @@
 
 constexpr int TILE = GG_TENSOR_TILE;
 
-/* Which pieces of A and B the i-th product of corr takes. */
-struct tf32_products {
-    static constexpr int PIECES = 1, CORR = 0;
-    static constexpr bool HALF = true;
-    static __device__ constexpr int a(int) { return 0; }
-    static __device__ constexpr int b(int) { return 0; }
-};
-
-struct fp16_products {
-    static constexpr int PIECES = 2, CORR = 2;
-    static constexpr bool HALF = true;
-    static __device__ constexpr int a(int i) { return i; }
-    static __device__ constexpr int b(int i) { return 1 - i; }
-};
-
-struct bf16_products {
-    static constexpr int PIECES = 3, CORR = 5;
-    static constexpr bool HALF = false;
-    static __device__ constexpr int a(int i) { return i < 3 ? i : i - 3; }     /* 0 1 2 0 1 */
-    static __device__ constexpr int b(int i) { return i < 3 ? 2 - i : 4 - i; } /* 2 1 0 1 0 */
-};
-
 /* Four and sixteen of a wgmma's sums. */
 #define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
@@ -451,29 +429,10 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                 tile<TWO_LOOPS ? 64 : SUMS>(p, ring, shared, group, w);
     }
 
-    /* alpha and beta, out of the double that each is in, and C's pitch; not before they are wanted, as the main loop has no registers for them. */
-    struct factors {
-        float alpha, beta;
-        int64_t ldc;
-
-        __device__ factors(const gg_args &p) : ldc(p.ldc)
-        {
-            asm volatile("cvt.rn.f32.f64 %0, %1;" : "=f"(alpha) : "d"(p.alpha));
-            asm volatile("cvt.rn.f32.f64 %0, %1;" : "=f"(beta) : "d"(p.beta));
-            asm volatile("" : "+l"(ldc));
-        }
-
-        __device__ float scaled(float sum, float scale, const float *c) const
-        {
-            const float exact = sum * scale;
-            return beta == 0 ? alpha * exact : fmaf(alpha, exact, beta * *c);
-        }
-    };
-
     template <int COUNT> static __device__ void store_strip(const gg_args &p, const item &t, const float (&sum)[COUNT])
     {
         const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-        const factors by(p);
+        const gg_factors by(p);
 #pragma unroll
         for (int v = 0; v < COUNT; v++) {
             const int wide = warp * 16 + lane / 4 + v / 2 % 2 * 8, thin = (t.group + v / 4) * STRIP + lane % 4 * 2 + v % 2;
@@ -500,7 +459,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
     /* Where there is no total. */
     template <int COUNT> static __device__ void store_pairs(const gg_args &p, int64_t i0, int64_t j0, const float (&sum)[COUNT])
     {
-        const factors by(p);
+        const gg_factors by(p);
         const bool vec = p.ldc % 2 == 0 && reinterpret_cast<uintptr_t>(p.c) % 8 == 0;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -528,34 +487,13 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         }
     }
 
-    /* A warp's last step, 16 sums a lane at a time: v[e][r] goes to to(e, r) if (e, r) is inside C. Loads first, as they take long. */
-    template <typename INSIDE, typename SCALE, typename TO>
-    static __device__ void put(const factors &by, const float (&v)[4][4], INSIDE inside, SCALE scale, TO to)
-    {
-        if (by.beta == 0) {
-#pragma unroll
-            for (int i = 0; i < 16; i++)
-                if (inside(i / 4, i % 4))
-                    *to(i / 4, i % 4) = by.alpha * (v[i / 4][i % 4] * scale(i / 4, i % 4));
-            return;
-        }
-        float old[16];
-#pragma unroll
-        for (int i = 0; i < 16; i++)
-            old[i] = inside(i / 4, i % 4) ? *to(i / 4, i % 4) : 0;
-#pragma unroll
-        for (int i = 0; i < 16; i++)
-            if (inside(i / 4, i % 4))
-                *to(i / 4, i % 4) = fmaf(by.alpha, v[i / 4][i % 4] * scale(i / 4, i % 4), by.beta * old[i]);
-    }
-
     /* By way of the warp's own memory, where its total was: 16 columns of 512 bytes, 2048 apart. Four columns' rows are interchanged such that
      * neither side has two lanes at one bank. (Four columns at a time, and alpha and beta made float once: column by column, an element's load and
      * store after the other, a tile's store took 4.3 us, half as long as the products of k = 1024.) */
     template <int COUNT>
     static __device__ void store_columns(const gg_args &p, unsigned memory, int64_t i0, int64_t j0, int lane, const float (&sums)[COUNT])
     {
-        const factors by(p);
+        const gg_factors by(p);
         const int rows = int(min(int64_t(TILE), p.m - i0)), columns = int(min(int64_t(16), p.n - j0)); /* of C from i0, j0 on */
         const float of_column = lane % 16 < columns ? p.scale_b[j0 + lane % 16] : 0;
         float of_rows[TILE / 32];
@@ -584,7 +522,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v[e][r]) : "r"(memory + e * 2048 + (lane ^ e * 8) * 4 + r * 128) : "memory");
                 scale[e] = __shfl_sync(~0u, of_column, column + e);
             }
-            put(
+            gg_put(
                 by, v, [&](int e, int r) { return column + e < columns && r * 32 < rows; }, [&](int e, int r) { return scale[e] * of_rows[r]; },
                 [&](int e, int r) { return c + e * by.ldc + r * 32; });
         }
@@ -598,7 +536,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         asm volatile("" : "+r"(thread));
         const int warp = thread / 32 % 4, lane = thread % 32;
         const unsigned memory = shared + STAGES * STAGE_BYTES + thread / 128 * GROUP_BYTES + warp * 512;
-        const factors by(p);
+        const gg_factors by(p);
         const int64_t i = m0 + warp * 16 + lane % 16;
         const float of_row = i < p.m ? p.scale_a[i] : 0;
         __syncwarp();
@@ -624,7 +562,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v[q][pair]) : "r"(from + q * 2048 + pair * 32) : "memory");
                     scale[q][pair] = __shfl_sync(~0u, of_columns, q * 8 + pair * 2 + lane / 16) * of_row;
                 }
-            put(
+            gg_put(
                 by, v, [&](int q, int pair) { return i < p.m && q * 8 + pair * 2 < columns; }, [&](int q, int pair) { return scale[q][pair]; },
                 [&](int q, int pair) { return c + (q * 8 + pair * 2) * by.ldc; });
         }

@@ -4,7 +4,7 @@
 #include "tensor_gemm.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-using fp16_pair = tensor_gemm<fp16_products, 5, 2>;
+using fp16_pair = tensor_gemm<gg_fp16_products, 5, 2>;
 using fallback = sgemm_once<128, 8, 4, 2, 4, true, false>; /* sgemm_tma_64x128 */
 static_assert(fp16_pair::SHARED == gg_shared_tensor_fp16_or_tma && fallback::SHARED <= fp16_pair::SHARED, "kernels.def");
 

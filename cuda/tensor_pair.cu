@@ -6,7 +6,7 @@
 #include "tensor_gemm.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-using fp16_pair = tensor_gemm<fp16_products, 5, 2>;
+using fp16_pair = tensor_gemm<gg_fp16_products, 5, 2>;
 using fallback = sgemm<gg_ffma, 128, 64, 32, 4, 2, 2, 8>; /* sgemm_128x64 */
 static_assert(fp16_pair::SHARED == gg_shared_tensor_fp16_or_ffma && fallback::SHARED <= fp16_pair::SHARED, "kernels.def");
 
