@@ -82,7 +82,7 @@ part() {
         accuracy --copies 4x5 --sizes 256,1000,4096,16384 --csv "$out/accuracy-small.csv" # C so small that other kernels serve it
         ;;
     tiers)
-        for row in tensor_fp16 tensor_fp16_pair tensor_bf16; do
+        for row in tensor_fp16 tensor_fp16_pair tensor_bf16 tensor_mma_fp16 tensor_mma_bf16; do
             echo "$row"
             (tier $row) 2>&1
         done

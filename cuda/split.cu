@@ -3,7 +3,7 @@
  * One pass over op(A) (m×k) and op(B) (n×k), whatever their layout, pitch and alignment; "row" is a row of either. A block takes 128 rows
  * and p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by
  * side, so that loads and stores are whole sectors in both layouts. Rows of contiguous k that are not aligned are loaded by the whole warp, one
- * after the other, and dealt out through shared memory. What it writes is the very image of shared memory that tensor_gemm.cuh wants:
+ * after the other, and dealt out through shared memory. What it writes is the very image of shared memory that tensor_gemm.cuh and tensor_mma.cu want:
  * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond k.
  *
  * FP16 (gg_split_fp16; gg_split_tf32 writes hi only). A row is scaled by a power of two such that the largest of its first 32 elements lies
@@ -26,7 +26,7 @@
 
 #include "tensor.cuh"
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if __CUDA_ARCH__ >= 800
 constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40, PIECE_BYTES = ROWS * GG_TENSOR_STEP * 2;
 
 /* A warp's rows of a chunk, where they are dealt out: 8 rows begin at 8 times 4 different banks. */

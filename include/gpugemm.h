@@ -64,7 +64,7 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
 /* How exact sgemm must be, under every name; dgemm is always computed in FP64 multiply-adds.
  *   DEFAULT  as the environment variable GPUGEMM_PRECISION says (fp32 where it says nothing)
  *   STRICT   FP32 multiply-adds and nothing else
- *   FP32     no less accurate than those, by whatever means is fastest. On a Hopper GPU that is the tensor cores, on FP16 or BF16 pieces of A and
+ *   FP32     no less accurate than those, by whatever means is fastest. On a Hopper GPU or A100 that is the tensor cores, on FP16 or BF16 pieces of A and
  *            B, for operands that the GPU finds fit for it, as it reads them; others get STRICT. See docs/precision.md
  *   TF32     A and B are rounded to 11 significant bits, sums are FP32: for those who ask for it. Falls back to FP32
  * Returns the precision in force before. Per thread. */

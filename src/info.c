@@ -75,14 +75,16 @@ static void print_rates(FILE *out)
 /* The i-th means by which sgemm may be computed on this GPU, down to FP32 multiply-adds, which come last; NULL: there are no more. */
 static const struct gg_kernel *tier(const struct gg_arch *arch, int i)
 {
-    const struct gg_kernel *ffma = NULL;
-    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
-        if (row->type != GG_S || row->role >= GG_SCALE || arch->cc < row->cc_min || arch->cc > row->cc_max)
-            continue;
-        if (row->role == GG_TENSOR && i-- == 0)
-            return row;
-        if (row->role < GG_TENSOR && (!ffma || row->rate > ffma->rate))
+    const struct gg_kernel *ffma = NULL, *head = NULL;
+    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++)
+        if (row->type == GG_S && row->role < GG_TENSOR && gg_runs(row, arch) && (!ffma || row->rate > ffma->rate))
             ffma = row;
+    for (const struct gg_kernel *row = gg_kernels; ffma && row < gg_kernels + gg_kernel_count; row++) {
+        if ((row->role != GG_TENSOR && row->role != GG_TENSOR_MMA) || !gg_runs(row, arch) || gg_rate(row, arch) <= gg_rate(ffma, arch))
+            continue;
+        head = head ? head : row;
+        if (row->role == head->role && i-- == 0)
+            return row;
     }
     return i == 0 ? ffma : NULL;
 }
@@ -97,13 +99,13 @@ static void print_precision(FILE *out)
     };
     const struct gg_device *dev = gg_gpu_default();
     const struct gg_kernel *first = dev ? tier(&dev->arch, 0) : NULL;
-    const bool has_tiers = !dev || (first && first->role == GG_TENSOR);
+    const bool has_tiers = !dev || (first && first->role >= GG_TENSOR);
     fprintf(out, "Precision  %s; dgemm in FP64\n",
-            has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper only)");
+            has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper and A100 only)");
 }
 
-/* flop/s of its main loop: kernels.def's rate, measured on an H200, at this GPU's clock. */
-static double rate(const struct gg_kernel *row, const struct gg_arch *arch) { return 1e6 * row->rate * arch->sms * arch->clock_mhz; }
+/* flop/s of its main loop, at this GPU's clock. */
+static double rate(const struct gg_kernel *row, const struct gg_arch *arch) { return 1e6 * gg_rate(row, arch) * arch->sms * arch->clock_mhz; }
 
 static void print_tiers(FILE *out)
 {

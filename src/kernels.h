@@ -20,6 +20,7 @@ enum gg_role {
     GG_SLIM,           /* likewise, 16 bytes at a time; the pieces of k, a power of two, are a cluster's blocks, which add them up */
     GG_TENSOR,         /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
     GG_TENSOR_PAIR,    /* likewise with two blocks a tile, for small C */
+    GG_TENSOR_MMA,     /* GG_TENSOR without wgmma, for GPUs before Hopper: whole tiles only */
     GG_SCALE,          /* beta C: k == 0 */
     GG_FIXUP,          /* adds the parts of tiles that were cut along k */
     GG_SKINNY_SUM,     /* adds the pieces of a GG_SKINNY */
@@ -117,6 +118,15 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 static inline int gg_team(const struct gg_kernel *row) { return row->role == GG_TMA_PAIR ? 2 : 1; }
 
 static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= GG_TMA && row->role <= GG_TMA_ONCE; }
+
+/* The compute capability that the code was compiled for which the driver runs on a GPU of this one. */
+int gg_code_for(int cc);
+
+/* Can the row's kernel be started on this GPU, and is it the one that it was written for? */
+bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch);
+
+/* Flop a clock and SM, on this GPU. */
+double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch);
 
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
  * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses

@@ -25,10 +25,11 @@ static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
     return row;
 }
 
-/* Early launches save 1.5 us each: 6 % of sgemm's time at n = 2048, 1 % at 4096. At 8192 they were 3 % slower (H200, 2026-11). */
+/* Early launches save 1.5 us each: 6 % of sgemm's time at n = 2048, 1 % at 4096. At 8192 they were 3 % slower (H200, 2026-11). Only code for Hopper
+ * waits for the kernel before it (gate.cuh). */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
-    const bool early = (double)args->m * (double)args->n * (double)args->k < 0x1p37;
+    const bool early = gg_code_for(dev->arch.cc) >= 90 && (double)args->m * (double)args->n * (double)args->k < 0x1p37;
     return (early ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
 }
 
@@ -286,7 +287,7 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
-/* Any row but GG_TENSOR; strips are none of its business. */
+/* Any row but GG_TENSOR…; strips are none of its business. */
 static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     const struct gg_kernel *row = choice->kernel;
@@ -340,7 +341,7 @@ static bool launch_strips(struct gg_device *dev, const struct gg_choice *choice,
     return done;
 }
 
-/* Any row but GG_TENSOR, and then the strips. */
+/* Any row but GG_TENSOR…, and then the strips. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     struct gg_gemm q;

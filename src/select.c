@@ -72,9 +72,9 @@ static double slim_slow(const struct gg_kernel *row, bool kmajor)
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
-/* The compute capability whose code the driver runs on a GPU: the newest machine code of its own generation (with a letter, that is < 0 here, only
- * its very own), else the PTX. A row's code for an older one than its cc_min is empty. Where there is no code the driver will say so. */
-static int code_for(int cc)
+/* The newest machine code of the GPU's own generation (with a letter, that is < 0 here, only its very own), else the PTX. A row's code for an older
+ * one than its cc_min is empty. Where there is no code the driver will say so. */
+int gg_code_for(int cc)
 {
     static const int built[] = {GG_BUILT_FOR};
     int best = GG_PTX_FOR <= cc ? GG_PTX_FOR : 0;
@@ -89,18 +89,38 @@ static int code_for(int cc)
     return best ? best : cc;
 }
 
-static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch)
 {
-    if (row->role >= GG_SCALE || row->type != p->type || code_for(arch->cc) < row->cc_min || arch->cc > row->cc_max ||
-        row->smem > arch->smem_per_block)
-        return false;
-    /* Vectors want a row that reads memory at full speed. */
-    if ((p->m <= 4 || p->n <= 4) && (row->role == GG_TMA_ONCE || (row->role == GG_TILED && row->cc_min == 90)))
-        return false;
 #ifdef GG_WITHOUT_SM90A
     if (row->cc_min == 90 && row->cc_max == 90)
         return false;
 #endif
+    return gg_code_for(arch->cc) >= row->cc_min && arch->cc <= row->cc_max && row->smem <= arch->smem_per_block;
+}
+
+/* Of kernels.def's rates, what an SM of this compute capability has, the first from `cc` on: of FFMA's, measured where it has 128 FP32 lanes, and of
+ * mma.sync's with FP32 sums, estimated for an A100. GeForce GPUs of 8.6 and 8.9 have a quarter of an A100's, others half; of 8.7 nothing is known
+ * that would be worth more. */
+static const struct {
+    int cc;
+    double ffma, mma;
+} SHARES[] = {{0, 0.5, 0}, {80, 0.5, 1}, {86, 1, 0.25}, {90, 1, 1}};
+
+double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch)
+{
+    size_t i = sizeof SHARES / sizeof *SHARES - 1;
+    while (i > 0 && SHARES[i].cc > arch->cc)
+        i--;
+    return row->rate * (row->type == GG_D ? 1 : row->role == GG_TENSOR_MMA ? SHARES[i].mma : SHARES[i].ffma);
+}
+
+static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    if (row->role >= GG_SCALE || row->type != p->type || !gg_runs(row, arch))
+        return false;
+    /* Vectors want a row that reads memory at full speed. */
+    if ((p->m <= 4 || p->n <= 4) && (row->role == GG_TMA_ONCE || (row->role == GG_TILED && row->cc_min == 90)))
+        return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
     if (row->cc_min == 90 && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
@@ -124,7 +144,7 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
 {
     const bool b_large = p->n > row->tile_n;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = b_large ? n : m;
-    const double clocks = 2 * x * row->tile_n * k / ((double)row->rate * arch->sms) + row->start;
+    const double clocks = 2 * x * row->tile_n * k / (gg_rate(row, arch) * arch->sms) + row->start;
     const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
     return LAUNCH + (splits > 1) * SECOND_LAUNCH + 0.3 * clocks / (arch->clock_mhz * 1e6) +
            bytes / (SKINNY[b_large ? p->b_kmajor : p->a_kmajor] * arch->bandwidth);
@@ -163,7 +183,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
-    const double step = 2 * tile * row->tile_k / row->rate;
+    const double step = 2 * tile * row->tile_k / gg_rate(row, arch);
     const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
 
     double clocks, after = 0;
@@ -363,12 +383,12 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
 }
 
 /* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, FFMA's error is sqrt(0.056 k) / parts (rms,
- * in u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over 32 k each, and of sums over 512 k. Measured;
- * see docs/precision.md. A margin, as it is not the same for all data. */
-static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm *p)
+ * in u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over 32 k each, before Hopper twice as many over 16,
+ * and of sums over 512 k. Measured, and for what is older by a model; see docs/precision.md. A margin, as it is not the same for all data. */
+static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    const double in_parts = parts(ffma, p), k = (double)p->k, margin = 1.3;
-    const double sums = k < 512 ? k / 32 : 16 + k / 512;
+    const double in_parts = parts(ffma, p), k = (double)p->k, margin = 1.3, each = gg_code_for(arch->cc) < 90 ? 16 : 32;
+    const double sums = k < 512 ? k / each : 512 / each + k / 512;
     return 0.056 * k / (in_parts * in_parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
 }
 
@@ -417,7 +437,7 @@ static bool chain_serves(double seconds, const struct gg_gemm *p, const struct g
     aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
     const bool lies_well = ffma && !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
     const struct gg_choice strict = lies_well ? *ffma : ffma_for(&aligned, arch, OF_CHAINS);
-    return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled);
+    return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled, arch);
 }
 
 /* The FFMA that a chain ends with is strict's, so strict's is the one that a chain would end with, if it served. */

@@ -5,7 +5,7 @@
 #include "../cuda/kernel.h"
 
 enum { TILE = 128, CHUNK = 64, MOST_Y = 65535 /* of a grid */ };
-enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* as the rows of GG_TENSOR, and of GG_SPLIT */
+enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* as the rows of GG_TENSOR and GG_TENSOR_MMA, and of GG_SPLIT */
 
 /* By tier: 16-bit pieces of an element, and what a verdict against it says. */
 static const struct {
@@ -98,7 +98,7 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
     return true;
 }
 
-/* ---- what tensor_gemm.cuh makes of C ------------------------------------------------------------------------------------------------ */
+/* ---- what tensor_gemm.cuh and tensor_mma.cu make of C ------------------------------------------------------------------------------------ */
 
 /* Tiles, and strips where rows or columns lie beyond them; or, with edges, tiles that take those too, and one strip for what is beyond both. */
 struct layout {
@@ -110,11 +110,13 @@ struct layout {
 static const double EDGE = 1.11;
 
 /* A strip takes half a tile's time. Blocks that have a tile less than others do some in that time. */
-static double clocks_of(const struct gg_kernel *row, const struct layout *c, int64_t k, int sms)
+static double clocks_of(const struct gg_kernel *row, const struct layout *c, int64_t k, const struct gg_arch *arch)
 {
     const bool pair = row->role == GG_TENSOR_PAIR;
-    const double steps = (double)gg_ceil_div(k, row->tile_k) / (pair ? 2 : 1), step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate;
-    const double at_once = pair ? sms / 2 : sms, rounds = (double)(int64_t)((c->tiles + at_once - 1) / at_once), idle = rounds * at_once - c->tiles;
+    const double steps = (double)gg_ceil_div(k, row->tile_k) / (pair ? 2 : 1);
+    const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / gg_rate(row, arch);
+    const double at_once = pair ? arch->sms / 2 : arch->sms, rounds = (double)(int64_t)((c->tiles + at_once - 1) / at_once);
+    const double idle = rounds * at_once - c->tiles;
     const double clocks = rounds * (steps * step * (c->edges ? EDGE : 1) + row->start);
     if (c->strips <= (pair ? idle : GG_TENSOR_STRIPS * idle))
         return clocks;
@@ -143,11 +145,13 @@ static bool with_edges(int64_t m, int64_t n, struct layout *c)
     return rows + columns > 0 && rows <= tiles_m && columns <= tiles_n;
 }
 
-static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int64_t m, int64_t n, int64_t k, int sms)
+static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int64_t m, int64_t n, int64_t k, const struct gg_arch *arch)
 {
+    if (row->role == GG_TENSOR_MMA)
+        return (struct layout){false, (double)gg_ceil_div(m, TILE) * (double)gg_ceil_div(n, TILE), 0};
     const struct layout strips = with_strips(m, n);
     struct layout edges;
-    return tier != TF32 && with_edges(m, n, &edges) && clocks_of(row, &edges, k, sms) < clocks_of(row, &strips, k, sms) ? edges : strips;
+    return tier != TF32 && with_edges(m, n, &edges) && clocks_of(row, &edges, k, arch) < clocks_of(row, &strips, k, arch) ? edges : strips;
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
@@ -207,7 +211,7 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
 {
     const int sms = chain->dev->arch.sms;
     const bool pair = chain->row->role == GG_TENSOR_PAIR;
-    const struct layout c = layout_of(chain->row, tier, args->m, args->n, args->k, sms);
+    const struct layout c = layout_of(chain->row, tier, args->m, args->n, args->k, &chain->dev->arch);
     const double work = c.tiles + c.strips;
     if (!kernel)
         kernel = c.edges ? row_of(pair ? GG_TENSOR_PAIR_EDGE : GG_TENSOR_EDGE, tier - FP16) : row_of(chain->row->role, tier);
@@ -237,7 +241,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
     struct gg_choice ffma = {0};
     const struct gg_kernel *one = NULL;
     if (multiplies) {
-        const struct layout c = layout_of(chain->row, FP16, m, n, q->k, chain->dev->arch.sms);
+        const struct layout c = layout_of(chain->row, FP16, m, n, q->k, &chain->dev->arch);
         ffma = strict_choice(chain, &block, &strict);
         one = in_one(chain, &ffma, &c);
     }
@@ -286,8 +290,9 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
 
 /* ---- what to expect -------------------------------------------------------------------------------------------------------------------- */
 
-/* From launching a chain to its end, but for the split and the product that serve: the launches that leave at once, and clearing the verdict. */
-static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6;
+/* From launching a chain to its end, but for the split and the product that serve: the launches that leave at once, and clearing the verdict. LATE:
+ * where no launch is early (an estimate: 1.5 us each). */
+static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6, LATE_CHAIN = 17e-6;
 
 /* Share of the memory bandwidth that a split reaches. */
 static const double SPLIT = 0.7;
@@ -295,12 +300,12 @@ static const double SPLIT = 0.7;
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_chain chain = {.row = row};
-    const bool pair = row->role == GG_TENSOR_PAIR;
+    const double launches = row->role == GG_TENSOR_PAIR ? SHORT_CHAIN : row->role == GG_TENSOR_MMA ? LATE_CHAIN : CHAIN;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, pieces = tiers[first_tier(&chain)].pieces;
-    const struct layout layout = layout_of(row, first_tier(&chain), p->m, p->n, p->k, arch->sms);
-    const double clocks = clocks_of(row, &layout, p->k, arch->sms);
+    const struct layout layout = layout_of(row, first_tier(&chain), p->m, p->n, p->k, arch);
+    const double clocks = clocks_of(row, &layout, p->k, arch);
     const double product = clocks / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
-    return (pair ? SHORT_CHAIN : CHAIN) + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
+    return launches + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
 }
 
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)

@@ -18,7 +18,7 @@
 struct gg_chain {
     struct gg_device *dev;
     gg_stream stream;
-    const struct gg_kernel *row; /* GG_TENSOR or GG_TENSOR_PAIR: the tier it begins with, and its kind */
+    const struct gg_kernel *row; /* GG_TENSOR…: the tier it begins with, and its kind */
     uint32_t *verdict;           /* in GPU memory: set by gg_chain_begin */
     char *memory;                /* scratch, the stream's workspace: the pieces, then what FFMA wants */
     size_t bytes;
@@ -34,7 +34,7 @@ enum { GG_TENSOR_LEAST_K = 128 };
 /* Scratch to multiply an m×n C in one go, FFMA included. */
 size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p);
 
-static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role == GG_TENSOR || row->role == GG_TENSOR_PAIR; }
+static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role >= GG_TENSOR && row->role <= GG_TENSOR_MMA; }
 
 /* May a chain that begins with `row` serve p, whatever the values? */
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);

@@ -9,7 +9,7 @@
  * wait for the stream or to ask for its id ends the capture. Any call in a forked child of a process that has called cuInit aborts.
  *
  *   FAKE_CUDA_MEMORY    bytes of the GPU, 1 GiB by default
- *   FAKE_CUDA_ARCH      its compute capability: 70, which has the simple rows only, by default; 90 has all
+ *   FAKE_CUDA_ARCH      its compute capability: 70, which has the simple rows only, by default; 80 has tensor_mma_*, 90 has all
  *   FAKE_CUDA_DEVICES   how many GPUs there are, 1 by default: each with memory and streams of its own, and none can reach another's by a kernel */
 #include <cuda.h>
 #include <pthread.h>
@@ -142,7 +142,7 @@ static int devices(void)
     return count < DEVICES ? count : DEVICES;
 }
 
-static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : 98304; }
+static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : architecture() == 80 ? 166912 : 98304; }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
 

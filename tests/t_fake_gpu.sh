@@ -37,6 +37,8 @@ done
 grep -qE ' kernel=tensor_(bf16 $|fp16 not)' <<< "$tiers" && fail "a tier without its reason, or a reason without its tier: $tiers"
 [ "$(grep -c not_certified_for=t "$work/trace")" = "$(python3 -c 'import json, sys; print(sum(r["calls"] for r in json.load(open(sys.argv[1]))["routines"] if r["not_certified_for"]))' "$work/stats")" ] ||
     fail "the statistics count other calls that were not certified than the trace"
+on_fake "a chain without wgmma, panel by panel" FAKE_CUDA_ARCH=80 GPUGEMM_KERNEL=tensor_mma_fp16 GPUGEMM_PINNED_MEMORY=1M "$bin/fuzz" --calls "$((calls / 8))" --largest 600 --type s --expect-gpu
+on_fake "a chain without wgmma, GPU operands" FAKE_CUDA_ARCH=80 GPUGEMM_KERNEL=tensor_mma_fp16 "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "a chain, GPU operands" GPUGEMM_KERNEL=tensor_fp16_pair "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"

@@ -4,7 +4,8 @@
  *
  * Without a GPU only the settings. With one: every kind of operands gets the tier it should; where that is FFMA the bits are those of strict; where
  * it is not, NaN and Inf cannot be, zeros are zeros, and the error against strict's is within what both may err; operands in host memory, at another
- * alignment, or transposed give the same bits, and so does an element wherever in C it is. The tensor tiers are Hopper's: elsewhere strict and fp32
+ * alignment, or transposed give the same bits, and so does an element wherever in C it is. On Hopper all of it is done once more, in a process of its
+ * own, by the tiers without wgmma, which older GPUs have: there they give the very bits of the others. Where no tensor tier is chosen strict and fp32
  * must give the same bits throughout. */
 #include "test.h"
 
@@ -42,7 +43,9 @@ static double normal(uint64_t *r)
 }
 
 enum tier { FP16, BF16, FFMA };
-static const char *const tier_name[] = {"tensor_fp16", "tensor_bf16", "FFMA"};
+static const char *tier_name[] = {"tensor_fp16", "tensor_bf16", "FFMA"};
+static bool chains;                                  /* this GPU has them */
+static uint64_t bits = UINT64_C(0xcbf29ce484222325); /* a hash of what tensor tiers gave */
 
 static const struct kind {
     const char *name;
@@ -125,7 +128,7 @@ static int far_from(const float *strict, const float *other)
     return wrong;
 }
 
-static void values(int kind, bool hopper)
+static void values(int kind)
 {
     const struct place places[] = {{false, 0, N, false}, {true, 0, N, false}, {false, 1, LD, false}, {false, 0, N, true}, {true, 3, LD, true}};
     uint64_t state = (uint64_t)kind + 1;
@@ -135,10 +138,16 @@ static void values(int kind, bool hopper)
     const char *kernel = multiply(c[0], GPUGEMM_PRECISION_STRICT, &places[0]);
     CHECK(strncmp(kernel, "tensor", 6), "%s: strict is served by %s", kinds[kind].name, kernel);
     kernel = multiply(c[1], GPUGEMM_PRECISION_FP32, &places[0]);
-    if (hopper && kinds[kind].tier != FFMA)
-        CHECK(!strncmp(kernel, tier_name[kinds[kind].tier], 11), "%s: served by %s, not %s", kinds[kind].name, kernel, tier_name[kinds[kind].tier]);
+    if (chains && kinds[kind].tier != FFMA)
+        CHECK(!strncmp(kernel, tier_name[kinds[kind].tier], strlen(tier_name[kinds[kind].tier])), "%s: served by %s, not %s", kinds[kind].name,
+              kernel, tier_name[kinds[kind].tier]);
     else
         CHECK(!memcmp(c[0], c[1], sizeof(float) * N * N), "%s: fp32, served by %s, has other bits than strict", kinds[kind].name, kernel);
+    for (int i = 0; chains && kinds[kind].tier != FFMA && i < N * N; i++) {
+        uint32_t element_bits;
+        memcpy(&element_bits, &c[1][i], sizeof element_bits);
+        bits = (bits ^ element_bits) * UINT64_C(0x100000001b3);
+    }
     const int wrong = kinds[kind].tier == FFMA ? 0 : far_from(c[0], c[1]);
     CHECK(!wrong, "%s: %d results of %s are far from strict's", kinds[kind].name, wrong, kernel);
     for (int i = 1; i < 5 && kinds[kind].tier != FFMA; i++) {
@@ -155,7 +164,7 @@ static void values(int kind, bool hopper)
 
 /* In host memory columns of B that fail come after some that do not: every column of C has the bits of one of the two tiers. Where FFMA is predicted
  * to end sooner than either it is near strict's. */
-static void halfway(bool hopper)
+static void halfway(void)
 {
     const struct place there = {false, 0, N, false}, host = {true, 0, N, false};
     const int from = N * 3 / 4;
@@ -166,7 +175,7 @@ static void halfway(bool hopper)
     for (int i = from * N; i < N * N; i++)
         b[i] = element(&state, 4, 0, i);
     const char *kernel = multiply(c[1], GPUGEMM_PRECISION_FP32, &there);
-    CHECK(!hopper || !strncmp(kernel, tier_name[kinds[4].tier], 11), "columns that fail: served by %s", kernel);
+    CHECK(!chains || !strncmp(kernel, tier_name[kinds[4].tier], strlen(tier_name[kinds[4].tier])), "columns that fail: served by %s", kernel);
     kernel = multiply(c[2], GPUGEMM_PRECISION_FP32, &host);
     if (strncmp(kernel, "tensor", 6)) {
         multiply(c[1], GPUGEMM_PRECISION_STRICT, &there);
@@ -245,6 +254,23 @@ static void fallback(int m, int n)
     CHECK(!differ, "%d by %d: %d elements of fp32, served by %s, are not strict's, of %s", m, n, differ, decision[1].kernel, decision[0].kernel);
 }
 
+/* All of this by the kernels of GPUs before Hopper. */
+static void without_wgmma(const char *self, const char *lib)
+{
+    char command[8192], line[256];
+    uint64_t other = 0;
+    snprintf(command, sizeof command, "GPUGEMM_KERNEL=tensor_mma_fp16 '%s' --lib '%s' --expect-gpu", self, lib);
+    fflush(stdout);
+    FILE *child = popen(command, "r");
+    while (child && fgets(line, sizeof line, child)) {
+        printf("without wgmma: %s", line);
+        if (!strncmp(line, "bits ", 5))
+            other = strtoull(line + 5, NULL, 16);
+    }
+    CHECK(child && pclose(child) == 0, "without wgmma: failures");
+    CHECK(other == bits, "without wgmma: bits %016llx", (unsigned long long)other);
+}
+
 int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so";
@@ -267,9 +293,17 @@ int main(int argc, char **argv)
         for (int i = 0; i < 3; i++)
             if (cuMemAlloc_v2(&on_gpu[i], BYTES) || !(c[i] = malloc(BYTES)))
                 return printf("skipped: no memory\n"), SKIP;
+        const char *forced = getenv("GPUGEMM_KERNEL");
+        const bool mma = forced ? !strncmp(forced, "tensor_mma", 10) : compute_capability == 80;
+        chains = mma || compute_capability == 90;
+        if (mma)
+            tier_name[FP16] = "tensor_mma_fp16", tier_name[BF16] = "tensor_mma_bf16";
         for (int kind = 0; kind < KINDS; kind++)
-            values(kind, compute_capability == 90);
-        halfway(compute_capability == 90);
+            values(kind);
+        printf("bits %016llx\n", (unsigned long long)bits);
+        halfway();
+        if (compute_capability == 90 && !forced)
+            without_wgmma(argv[0], lib);
         /* In the second C there is nothing for idle blocks: it is edges of tiles that take what lies beyond them, for BF16, too. */
         static const int beyond[] = {1, 8, 9, 16, 17, 31, 32, 33}, whole[][3] = {{1024, 1024, N}, {1536, 1280, 700}, {1280, 1280, 1200}};
         for (int w = 0; w < 3; w++)

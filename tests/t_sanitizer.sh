@@ -15,6 +15,7 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: the types' calls with a kernel forc
     shift 3
     case $tool$kernel in
     racecheck*_tma_*) options="--kernel-name kns=_tma_ --racecheck-report all" ;;
+    racecheck*_mma_*) options="--kernel-name kns=_mma_ --racecheck-report all" ;;
     racecheck*) options="--kernel-name-exclude kns=gemm_" ;;
     esac
     # shellcheck disable=SC2086
@@ -24,7 +25,7 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: the types' calls with a kernel forc
     [ $status = 77 ] && skip "$(grep skipped "$work/out")"
     grep -q "unsupported\|Device not supported" "$work/out" && skip "compute-sanitizer does not support this GPU here"
     case $tool$kernel$(grep -o "Internal Sanitizer Error" "$work/out")$status in
-    racecheck*_tma_*Error* | racecheck*_tma_*124 | racecheckInternal*)
+    racecheck*_[tm]ma_*Error* | racecheck*_[tm]ma_*124 | racecheckInternal*)
         echo "$what: not judged, the tool failed or was too slow: $(grep -m 2 'Internal Sanitizer Error\|^gpugemm:\|^seed' "$work/out")"
         return
         ;;
@@ -38,5 +39,6 @@ for where in "" --device; do
     for type in s d; do try racecheck $type tiled_${type}_64x64 $where; done
 done
 for row in dgemm_tma_64x64 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
+for tool in memcheck racecheck; do CALLS=40 try $tool s tensor_mma_fp16 --device; done
 try racecheck s "" # the skinny ones and those that split operands, too
 finish

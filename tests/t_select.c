@@ -1,5 +1,5 @@
 /* t_select.c — select.c without a GPU: what is chosen for random problems on several GPUs can be launched, and waits for nobody who cannot run;
- * what is remembered is what would be chosen. */
+ * what is remembered is what would be chosen; and where the tensor cores serve. */
 #include "test.h"
 
 #include "tensor.h"
@@ -80,9 +80,61 @@ static void check_memory(const struct gg_gemm *p, const struct gg_arch *gpu)
     }
 }
 
+/* Square products of host operands, say: what serves them in each precision. */
+static void check_tensor(void)
+{
+    static const struct {
+        int cc, smem, n;
+        const char *fp32, *tf32; /* how their names begin */
+    } cases[] = {{75, 65536, 4096, "tiled", "tiled"},
+                 {80, 166912, 4096, "tensor_mma_fp16", "tensor_mma_tf32"},
+                 {80, 166912, 1024, "tensor_mma_fp16", "tensor_mma_tf32"},
+                 {80, 166912, 128, "sgemm", "sgemm"},
+                 {86, 101376, 4096, "sgemm", "sgemm"},
+                 {87, 166912, 4096, "sgemm", "tensor_mma_tf32"},
+                 {89, 101376, 4096, "sgemm", "sgemm"},
+                 {90, 232448, 1024, "tensor_fp16", "tensor_tf32"},
+                 {90, 232448, 4096, "tensor_fp16", "tensor_tf32"},
+                 {100, 232448, 4096, "sgemm", "sgemm"},
+                 {120, 101376, 4096, "sgemm", "sgemm"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct gg_arch gpu = {.cc = cases[i].cc, .sms = 108, .clock_mhz = 1410, .smem_per_block = cases[i].smem, .bandwidth = 1.6e12};
+        const int64_t n = cases[i].n;
+        struct gg_gemm p = {.type = GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+        for (p.precision = GG_STRICT; p.precision <= GG_TF32; p.precision++) {
+            const char *const want = p.precision == GG_STRICT ? (cases[i].cc < 80 ? "tiled" : "sgemm")
+                                     : p.precision == GG_FP32 ? cases[i].fp32
+                                                              : cases[i].tf32;
+            const char *const name = gg_select(&p, &gpu, NULL).kernel->name;
+            CHECK(!strncmp(name, want, strlen(want)), "n = %d on %d, precision %d: %s, not %s", cases[i].n, cases[i].cc, (int)p.precision, name,
+                  want);
+        }
+    }
+}
+
+/* Whatever the problem, each GPU has its own kind of chain, or none. */
+static void check_kinds(uint64_t *seed)
+{
+    int chains = 0;
+    for (int i = 0; i < 4000; i++) {
+        const struct gg_arch *gpu = &gpus[i % (sizeof gpus / sizeof *gpus)];
+        struct gg_gemm p = {.type = GG_S, .alpha = 1, .precision = i % 2 ? GG_FP32 : GG_TF32};
+        int64_t *const extents[] = {&p.m, &p.n, &p.k};
+        for (int e = 0; e < 3; e++)
+            *extents[e] = 1 + rng_below(seed, INT64_C(1) << (7 + rng_below(seed, 8)));
+        p.lda = p.ldc = p.m, p.ldb = p.k, p.b_kmajor = true;
+        const struct gg_kernel *row = gg_select(&p, gpu, NULL).kernel;
+        chains += gg_is_chain(row);
+        CHECK(!gg_is_chain(row) || gpu->cc == (row->role == GG_TENSOR_MMA ? 80 : 90), "%s on %d", row->name, gpu->cc);
+    }
+    CHECK(chains > 400, "only %d of 4000 by chains", chains);
+}
+
 int main(void)
 {
-    uint64_t seed = 20261121;
+    check_tensor();
+    uint64_t seed = 20261121, kinds_seed = 1;
+    check_kinds(&kinds_seed);
     int clusters = 0, groups = 0, shared = 0, strips = 0;
     for (int i = 0; i < 20000; i++) {
         const struct gg_arch *gpu = &gpus[rng_below(&seed, sizeof gpus / sizeof *gpus)];
