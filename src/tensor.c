@@ -36,7 +36,8 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     const struct gg_chain chain = {.row = row};
     return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 &&
-           (double)p->m * (double)p->n < 0x1p44; /* fewer than 2^31 tiles */
+           (double)p->m * (double)p->n < 0x1p44 && /* fewer than 2^31 tiles */
+           (row->role != GG_TENSOR_MMA || (double)gg_max(p->m, p->n) * (double)p->k < 0x1p33); /* pieces counted by 16 bytes, in 32 bits */
 }
 
 /* Open when every tier before `tier` is ruled out and it is not. */

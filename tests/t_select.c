@@ -91,7 +91,7 @@ static void check_tensor(void)
                  {80, 166912, 1024, "tensor_mma_fp16", "tensor_mma_tf32"},
                  {80, 166912, 128, "sgemm", "sgemm"},
                  {86, 101376, 4096, "sgemm", "sgemm"},
-                 {87, 166912, 4096, "sgemm", "tensor_mma_tf32"},
+                 {87, 166912, 4096, "sgemm", "sgemm"},
                  {89, 101376, 4096, "sgemm", "sgemm"},
                  {90, 232448, 1024, "tensor_fp16", "tensor_tf32"},
                  {90, 232448, 4096, "tensor_fp16", "tensor_tf32"},
