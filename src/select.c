@@ -63,8 +63,8 @@ static const double SKINNY[] = {0.68, 0.6};
 /* Of GG_SLIM rows, by whether k is contiguous in the large operand and in the small one: the share of `rate` that is left. */
 static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
 
-/* And by that and the columns: the seconds that 32 k (of 512 bytes of k, where it is contiguous) cost more by elements than by vectors, where the large
- * operand is not aligned or its rows do not fill the last block. */
+/* And by that and the columns: the seconds that 32 k (of 512 bytes of k, where it is contiguous) cost more by elements than by vectors, where the
+ * large operand is not aligned or its rows do not fill the last block. */
 static double slim_slow(const struct gg_kernel *row, bool kmajor)
 {
     return row->tile_n == 1 ? (kmajor ? 0.1e-6 : 0.08e-6) : row->tile_n == 4 ? 0.4e-6 : kmajor ? 0.75e-6 : 0.65e-6;
@@ -204,14 +204,18 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
 }
 
-/* Blocks of FP32's clusters that find room at one time on so many SMs, or pairs of them. Of 132 SMs to themselves 39, 30, 22, 17, 15 and 15 clusters of
- * 3 to 8 do on an H200, by the driver, and other GPUs lack other SMs. */
+/* Blocks of FP32's clusters that find room at one time on so many SMs, or pairs of them. Of 132 SMs to themselves 39, 30, 22, 17, 15 and 15 clusters
+ * of 3 to 8 do on an H200, by the driver, and other GPUs lack other SMs. */
 static int places(const struct gg_kernel *row, int sms, int cluster)
 {
     if (!TMA[row->type].crowded || cluster <= 2)
         return sms;
     return sms * (row->per_sm > 1 && row->role != GG_TMA_ONCE ? 15 : cluster <= 4 ? 14 : 13) / 16;
 }
+
+/* And clusters of FP64's, of 4 to 8 blocks, that find room with one block an SM: no more than the driver says, above. With one more some blocks share
+ * an SM, and all wait for them: 192x256x6000 takes 30.5 us in 24 clusters of 5, 22.9 in 24 of 8, two blocks an SM. */
+static int64_t spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (GPC / cluster) * 15 / 16, 1); }
 
 /* A GG_TMA… row; how k is cut as in struct gg_choice. */
 static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
@@ -235,11 +239,15 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
         if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
+        const bool spreads = !TMA[p->type].crowded && cluster > 3 && groups == 1;
+        if (spreads)
+            load = gg_max(load, gg_ceil_div(tiles, spread(sms, cluster)));
+        const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
         clocks += rounds * row->start;
-        clocks += (once && p->type == GG_D ? rounds : 1) * (cluster > 1 ? TMA[p->type].cluster + tile * size / TMA[p->type].bytes : 0);
+        clocks += (once && p->type == GG_D ? rounds : spreads ? (double)load : 1) * adding_up;
         if (groups > 1 && once && p->type == GG_S)
             clocks +=
                 ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
@@ -289,11 +297,17 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         return best;
     const bool alone = once && p->type == GG_S; /* two blocks of clusters an SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
-        const int64_t room = arch->sms * (alone || (cluster > 3 && !TMA[p->type].crowded) ? 1 : row->per_sm) / (tiles * cluster);
+        const bool spreads = !TMA[p->type].crowded && cluster > 3;
+        const int64_t single = arch->sms / (tiles * cluster);
+        const int64_t room =
+            alone || (spreads && tiles > spread(arch->sms, cluster) * row->per_sm) ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
         const bool cut = alone && row->per_sm == 1; /* two blocks an SM would share one, and leave others idle */
-        const int64_t fit = cut ? places(row, arch->sms, cluster) / (tiles * cluster) : !alone && cluster == GG_LARGEST_CLUSTER ? room : 1;
+        const int64_t fit = cut                                     ? places(row, arch->sms, cluster) / (tiles * cluster)
+                            : alone || cluster < GG_LARGEST_CLUSTER ? 1
+                            : spreads                               ? single
+                                                                    : room;
         const int most = (int)gg_max(gg_min(fit, steps / cluster), 1);
         for (int groups = 1, next; groups <= most; groups = next) {
             next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;

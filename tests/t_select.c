@@ -10,6 +10,7 @@ static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, 
                                       {.cc = 86, .sms = 84, .clock_mhz = 1700, .smem_per_block = 101376, .bandwidth = 0.9e12},
                                       {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.9e12},
                                       {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 4.0e12},
+                                      {.cc = 90, .sms = 14, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 0.6e12}, /* a part of one */
                                       {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .bandwidth = 1.8e12}};
 
 static bool same(const struct gg_choice *x, const struct gg_choice *y)
