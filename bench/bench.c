@@ -4,7 +4,8 @@
  *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls] [--precision strict|fp32|tf32]
  *         [--data uniform|normal|wide|worst] [--block 0]
  *
- * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements off. `square` and `odd` are the lists of the README.
+ * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements off. `square` and `odd` are the lists of the README,
+ * `random` 70 shapes drawn once, their logarithms evenly, in multiples of 1, 4, 8 or 32.
  * --lib again adds another build, or with :ROW one whose kernel is forced; the first is what the others are compared with. --ladder adds the
  * kernels of bench/ladder (column-major NN, sgemm). --calls measures the time a call takes on the host instead.
  *
@@ -495,6 +496,14 @@ static const struct {
 } named[] = {{"square", "256,384,512,768,1000,1024,1536,2048,3000,4096,6000,8192,16384"},
              {"odd", "4097x4099x4093,1000,4095,4096x4096x64,4096x64x4096,64x4096x4096,64x64x65536,1x4096x4096,4096x1x4096,16x16384x16384,"
                      "16384x128x128,128x128x16384,511x513x8191,1024+1,4096+1,1024@1,4096@1"},
+             {"random", "4496x208x40,32x544x14240,580x214x17164,518x50x475,561x529x2581,595x817x351,541x732x781,1728x288x12192,120x1920x2880,"
+                        "1344x112x17600,224x4864x32,152x160x776,33x1154x2062,96x192x2368,4323x170x1633,212x3788x780,284x496x9440,2816x96x448,"
+                        "1040x192x136,2336x64x192,240x184x1224,1084x412x1704,298x2942x14672,192x192x704,464x4524x1660,2997x712x83,4688x664x672,"
+                        "2605x5775x642,128x32x3968,336x1088x888,4576x440x80,1578x124x2007,1121x101x339,168x80x1044,800x704x5120,2056x2200x3744,"
+                        "72x364x3536,1883x325x111,280x4232x18512,72x752x10520,338x883x5506,2407x46x390,336x64x5144,32x4456x3336,192x4448x3392,"
+                        "5776x24x1432,2048x32x6528,896x160x1088,24x1980x3432,439x4158x522,2296x76x160,376x1624x256,2400x32x3744,928x2144x864,"
+                        "1728x672x4704,60x324x3408,145x419x1143,3148x32x109,1706x395x1190,277x706x829,1096x288x988,384x64x928,3912x3312x112,"
+                        "976x255x125,1816x3392x80,48x3136x16224,1480x40x9532,5672x2376x88,5792x192x480,400x32x18168"},
              {"ladder", "128,256,512,768,1024,1536,2048,3072,4096,6144,8192"}};
 
 int main(int argc, char **argv)

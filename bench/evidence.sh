@@ -11,6 +11,7 @@
 #   calls    random calls under every name, on the GPU, against OpenBLAS
 #   declined what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
+#   random   70 shapes drawn once, beside cuBLAS
 #   block    dgemm and cuBLAS's each for itself, where the power limit rules the clock
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
 #   accuracy the errors of sgemm in each precision, over all families of operands
@@ -31,7 +32,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tests sanitizer calls declined device block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
+[ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
 build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
@@ -76,6 +77,7 @@ part() {
         bench --list square,odd --csv "$out/device.csv"
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
         ;;
+    random) bench --list random --seconds 0.05 --csv "$out/random.csv" ;;
     block) bench --types d --sizes 4096,6000,8192,16384 --block 0.4 --csv "$out/block.csv" ;;
     accuracy)
         accuracy --csv "$out/accuracy.csv"

@@ -35,8 +35,18 @@ static const double SHARING = 1.02;
  * two is 1.06 times as fast. */
 static const double ONE_STREAM = 1.06;
 
-/* Parts of tiles are written and read once, mostly within L2. Of one tile gg_fixup adds them up in order: seconds a part, in FP32. */
-static const double L2_OVER_MEMORY = 1.3, IN_ORDER = 0.05e-6;
+/* Parts of tiles are written and read once, mostly within L2. Of one tile gg_fixup adds them up in order: seconds a part, in FP32, of tiles below
+ * 128×128 and of such (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38). */
+static const double L2_OVER_MEMORY = 1.3, IN_ORDER[] = {0.05e-6, 1.5e-6};
+
+/* FP64's panels, which come from L2 once a tile: that in memory bandwidths. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+static const double PANELS = 1.6;
+
+/* FP64: what sharing tiles of so few k steps costs more, clocks, and an element of the tile. */
+static const struct {
+    int steps;
+    double once, element;
+} FEW_STEPS = {48, 6000, 1.2};
 
 /* Of GG_TMA… rows, by type, fitted to the lists of issue 3 on an H200. */
 static const struct {
@@ -49,7 +59,7 @@ static const struct {
     int least;                 /* k steps of a tile that blocks share */
     bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
 } TMA[] = {[GG_S] = {0.85, 0.05, 0.12, 0.04, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
-           [GG_D] = {0.75, 0, 0, 0, 10000, 10000, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
+           [GG_D] = {0.75, 0, 0, 0, 10000, 4500, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
@@ -193,7 +203,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         /* Most blocks have parts of two tiles, unless all tiles have equally many blocks. */
         clocks += (p->type == GG_D ? 4 : blocks % shared == 0 ? 1 : 3) * row->start;
         after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
-        after += p->type == GG_S ? IN_ORDER * blocks / (double)shared : 0;
+        after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
     } else {
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
         clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * tile_steps * step + rounds * row->start;
@@ -213,7 +223,7 @@ static int places(const struct gg_kernel *row, int sms, int cluster)
     return sms * (row->per_sm > 1 && row->role != GG_TMA_ONCE ? 15 : cluster <= 4 ? 14 : 13) / 16;
 }
 
-/* And clusters of FP64's, of 4 to 8 blocks, that find room with one block an SM: no more than the driver says, above. With one more some blocks share
+/* And clusters of FP64's, of 3 to 8 blocks, that find room with one block an SM: no more than the driver says, above. With one more some blocks share
  * an SM, and all wait for them: 192x256x6000 takes 30.5 us in 24 clusters of 5, 22.9 in 24 of 8, two blocks an SM. */
 static int64_t spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (GPC / cluster) * 15 / 16, 1); }
 
@@ -234,12 +244,13 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
         clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
+        clocks += p->type == GG_D && steps < FEW_STEPS.steps ? FEW_STEPS.once + FEW_STEPS.element * tile : 0;
     } else {
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
         int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
         if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
-        const bool spreads = !TMA[p->type].crowded && cluster > 3 && groups == 1;
+        const bool spreads = !TMA[p->type].crowded && cluster > 2 && groups == 1;
         if (spreads)
             load = gg_max(load, gg_ceil_div(tiles, spread(sms, cluster)));
         const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
@@ -247,7 +258,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
         clocks += rounds * row->start;
-        clocks += (once && p->type == GG_D ? rounds : spreads ? (double)load : 1) * adding_up;
+        clocks += (once && p->type == GG_D ? rounds : spreads && cluster > 3 ? (double)load : 1) * adding_up;
         if (groups > 1 && once && p->type == GG_S)
             clocks +=
                 ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
@@ -261,6 +272,8 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks *= 1 + TMA[p->type].transpose * turned;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
     double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    if (p->type == GG_D)
+        memory = at_least(memory, (double)tiles * (row->tile_m + row->tile_n) * k * size / (PANELS * arch->bandwidth));
     if (p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor : p->a_kmajor))
         memory *= ONE_STREAM;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), memory);
@@ -297,7 +310,7 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         return best;
     const bool alone = once && p->type == GG_S; /* two blocks of clusters an SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
-        const bool spreads = !TMA[p->type].crowded && cluster > 3;
+        const bool spreads = !TMA[p->type].crowded && cluster > 2;
         const int64_t single = arch->sms / (tiles * cluster);
         const int64_t room =
             alone || (spreads && tiles > spread(arch->sms, cluster) * row->per_sm) ? single : arch->sms * row->per_sm / (tiles * cluster);
