@@ -6,7 +6,7 @@
 #   evidence.sh OUT tests sanitizer device tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
 #
-#   tests    tools/setup.sh test, eight tests at a time
+#   tests    ctest, eight tests at a time: those whose programs are there
 #   sanitizer  compute-sanitizer over the kernels
 #   calls    random calls under every name, on the GPU, against OpenBLAS
 #   declined what a declined call costs
@@ -66,7 +66,7 @@ tier() {
 
 part() {
     case $1 in
-    tests) CTEST_PARALLEL_LEVEL=8 NO_INSTALL=1 tools/setup.sh test ;;
+    tests) PYTHON=$(command -v python3) CTEST_PARALLEL_LEVEL=8 ctest --preset default ;;
     sanitizer) ctest --preset sanitizer ;;
     calls)
         fuzz
