@@ -60,8 +60,9 @@ __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.
  * the largest tile, 1 % for others where nothing has to be turned over, and up to 5 % slower where something has. Else the warp that is last to
  * leave a stage starts them. CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 % faster for 64x64
  * alone and 2 % for 64x96 where both operands are turned over, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, of half
- * the code: 64x128 is 1.5 % faster where B is turned over, 0.6 % where A is; beside the tensor cores' product (tensor_once.cu) 1 % slower. */
-template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false> struct sgemm_once {
+ * the code: 64x128 is 1.5 % faster where B is turned over, 0.6 % where A is. WHOLE: a whole tile, where C is not read, is stored by code of its
+ * own: n = 576, 640, 768, 1024 1.5 to 3 % faster. Beside the tensor cores' product (tensor_once.cu) both are slower. */
+template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true> struct sgemm_once {
     static constexpr int GROUP = TILE_N / (TN * LANES_N) * 32, SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
     static constexpr int PANEL_A = TILE_M * TILE_K * 4, PANEL_B = TILE_N * TILE_K * 4, STAGE = PANEL_A + PANEL_B, VECTORS = TILE_M * TILE_N / 4;
     static constexpr int SHARED = 1024 + STAGES * (STAGE + (COPIES ? 24 : 20));
@@ -212,8 +213,8 @@ template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool
                 add(sum, load_shared(shared + (slice * VECTORS + at) * 16));
             return sum;
         };
-        /* A whole tile, in vectors, and C is not read: little code, in one piece, for it comes from memory (n = 576, 640, 768, 1024 1.5 to 3 % faster). */
-        if (p.splits == 1 && out.vec && out.beta == 0 && tile.m0 + TILE_M <= int(p.m) && tile.n0 + TILE_N <= int(p.n)) {
+        /* In vectors: little code, in one piece, for it comes from memory. */
+        if (WHOLE && p.splits == 1 && out.vec && out.beta == 0 && tile.m0 + TILE_M <= int(p.m) && tile.n0 + TILE_N <= int(p.n)) {
             float *const c = out.c + tile.m0 + at_m(thread) + (tile.n0 + at_n(thread)) * out.ld;
 #pragma unroll
             for (int s = 0; s < VECTORS / THREADS; s++) {
