@@ -226,6 +226,7 @@ static int places(const struct gg_kernel *row, int sms, int cluster)
 /* And clusters of FP64's, of 3 to 8 blocks, that find room with one block an SM: no more than the driver says, above. With one more some blocks share
  * an SM, and all wait for them: 192x256x6000 takes 30.5 us in 24 clusters of 5, 22.9 in 24 of 8, two blocks an SM. */
 static int64_t spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (GPC / cluster) * 15 / 16, 1); }
+static bool spreads(const struct gg_kernel *row, int cluster) { return !TMA[row->type].crowded && cluster > 2; }
 
 /* A GG_TMA… row; how k is cut as in struct gg_choice. */
 static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
@@ -250,15 +251,15 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
         if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
-        const bool spreads = !TMA[p->type].crowded && cluster > 2 && groups == 1;
-        if (spreads)
+        const bool one_group = spreads(row, cluster) && groups == 1;
+        if (one_group)
             load = gg_max(load, gg_ceil_div(tiles, spread(sms, cluster)));
         const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
         clocks += rounds * row->start;
-        clocks += (once && p->type == GG_D ? rounds : spreads && cluster > 3 ? (double)load : 1) * adding_up;
+        clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
         if (groups > 1 && once && p->type == GG_S)
             clocks +=
                 ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
@@ -310,16 +311,15 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         return best;
     const bool alone = once && p->type == GG_S; /* two blocks of clusters an SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
-        const bool spreads = !TMA[p->type].crowded && cluster > 2;
         const int64_t single = arch->sms / (tiles * cluster);
-        const int64_t room =
-            alone || (spreads && tiles > spread(arch->sms, cluster) * row->per_sm) ? single : arch->sms * row->per_sm / (tiles * cluster);
+        const bool crowd = spreads(row, cluster) && tiles > spread(arch->sms, cluster) * row->per_sm;
+        const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
         const bool cut = alone && row->per_sm == 1; /* two blocks an SM would share one, and leave others idle */
         const int64_t fit = cut                                     ? places(row, arch->sms, cluster) / (tiles * cluster)
                             : alone || cluster < GG_LARGEST_CLUSTER ? 1
-                            : spreads                               ? single
+                            : spreads(row, cluster)                 ? single
                                                                     : room;
         const int most = (int)gg_max(gg_min(fit, steps / cluster), 1);
         for (int groups = 1, next; groups <= most; groups = next) {
