@@ -3,7 +3,7 @@
 # in build/. Each part takes less than 200 seconds (tests 300) and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of
 # them. What stands behind a + runs at the same time, on the next GPU and a share of the cores of its own. sgemm is in strict
 # precision in device, ladder and host, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and five:
-#   evidence.sh OUT tests sanitizer device tensor + soak calls tiers sweep mixed block accuracy
+#   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
 #
 #   tests    ctest, eight tests at a time: those whose programs are there
