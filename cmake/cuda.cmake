@@ -69,7 +69,7 @@ function(gpugemm_embed_kernels result)
     cmake_path(GET kernel STEM stem)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
     set(level 3)
-    if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once)$")
+    if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")
       set(level 1) # cuda/ffma.cuh says why
     endif()
     add_custom_command(OUTPUT ${image}.fatbin

@@ -115,6 +115,18 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
             }
     }
 
+    /* Stores all of them times alpha, each four by one instruction, the first at c. Column after column, as ptxas has no registers for their addresses. */
+    __device__ void store(float *c, int64_t ld, float alpha) const
+    {
+        for_each(alpha, [&](int i, int j, const float(&v)[4]) {
+            if (i == 0 && j > 0) {
+                c += (j % 4 ? 1 : 4 * LANES_N - 3) * ld;
+                asm volatile("" : "+l"(c));
+            }
+            *reinterpret_cast<float4 *>(c + i) = make_float4(v[0], v[1], v[2], v[3]);
+        });
+    }
+
     /* Adds the four sums that f gives for each four, in the same order. */
     template <typename F> __device__ void add_each(F f)
     {
@@ -130,5 +142,51 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
 
 /* 1, but ptxas does not know. */
 __device__ inline float gg_one(const gg_args &p) { return p.ldc > 0 ? 1.f : 0.f; }
+
+/* Results of a warp with LANES_M 8 on their way to C that 16-byte stores cannot write, or of which a tile has but a part, or that is read: turned over in
+ * shared memory they are stored by lanes that have consecutive elements. A lane's own four would touch every sector four times, and be stored by much
+ * code (4097x4097x64 by sgemm_tma_128x128 134 -> 92 us). */
+struct gg_rows {
+    enum { PITCH = 40, BYTES = 4 * PITCH * 4 }; /* elements from one column to the next, for banks' sake; what a warp wants of shared memory */
+    unsigned to, from;
+    float *c;
+    int64_t ld;
+    float alpha, beta;
+    int row, rows, column, columns;
+
+    /* m, n: the warp's first row and column. */
+    template <typename OUT> __device__ gg_rows(const OUT &out, unsigned memory, int64_t m, int64_t n) : ld(out.ld), alpha(out.alpha), beta(out.beta)
+    {
+        const int lane = threadIdx.x % 32;
+        to = memory + (gg_lane<4>(lane) * PITCH + gg_lane<8>(lane) * 4) * 4;
+        from = memory + lane * 4;
+        c = out.c + m + lane + n * ld;
+        row = int(m - out.own_m) + lane, rows = int(min(out.m - out.own_m, int64_t(1) << 30));
+        column = int(n - out.own_n), columns = int(min(out.n - out.own_n, int64_t(1) << 30));
+    }
+
+    /* A lane's four sums as for_each gives them, of all C(i … i+31, j + {0, 4, 8, 12}) from the first on. */
+    __device__ void put(int i, int j, const float (&v)[4]) const
+    {
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+        __syncwarp();
+        float *const at = c + i + j * ld;
+        float old[4] = {};
+        const auto inside = [&](int e) { return unsigned(row + i) < unsigned(rows) && unsigned(column + j + 4 * e) < unsigned(columns); };
+        if (beta != 0)
+#pragma unroll
+            for (int e = 0; e < 4; e++) /* all under way at a time */
+                if (inside(e))
+                    old[e] = at[4 * e * ld];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            float sum;
+            asm volatile("ld.shared.f32 %0, [%1];" : "=f"(sum) : "r"(from + e * (PITCH * 4)) : "memory");
+            if (inside(e))
+                at[4 * e * ld] = beta == 0 ? alpha * sum : alpha * sum + beta * old[e];
+        }
+        __syncwarp();
+    }
+};
 
 #endif

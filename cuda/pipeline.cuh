@@ -158,8 +158,8 @@ template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *fro
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 }
 
-/* One operand's part of a stage: TILE_K rows of TILE elements, PITCH apart. */
-template <typename T, int TILE_, int TILE_K> struct gg_panel {
+/* One operand's part of a stage: TILE_K rows of TILE elements, PITCH apart, and how THREADS threads copy it. */
+template <typename T, int TILE_, int TILE_K, int THREADS = GG_PRODUCERS> struct gg_panel {
     static constexpr int TILE = TILE_, PITCH = TILE + 16 / int(sizeof(T)), BYTES = TILE_K * PITCH * int(sizeof(T));
 
     /* Copies PIECE elements at a time: LINES lines of the matrix, LINE of its lines apart, and in each PER_LINE
@@ -189,22 +189,22 @@ template <typename T, int TILE_, int TILE_K> struct gg_panel {
     /* `from` is element (0, 0) of the step; left_x and left_k say how much of the matrix lies beyond it. */
     static __device__ void copy(unsigned to, const T *from, int64_t ld, bool kmajor, bool vec, int left_x, int left_k)
     {
-        const int t = threadIdx.x % GG_PRODUCERS;
+        const int t = threadIdx.x % THREADS;
         const bool whole = left_x >= TILE && left_k >= TILE_K;
         constexpr int SIZE = sizeof(T);
         if (kmajor) {
-            constexpr int DK = 8, DX = GG_PRODUCERS / DK;
+            constexpr int DK = 8, DX = THREADS / DK;
             static_assert(TILE % DX == 0 && TILE_K % DK == 0, "whole pieces");
             const int x = t / DK, k = t % DK;
             copy_lines<1, TILE / DX, DX, DX, TILE_K / DK, DK, DK * PITCH>(to + (k * PITCH + x) * SIZE, from + x * ld + k, ld, whole, left_x - x,
                                                                           left_k - k);
         } else if (vec) {
-            constexpr int V = 16 / SIZE, ROW = TILE / V, DK = GG_PRODUCERS / ROW;
-            static_assert(ROW <= GG_PRODUCERS && TILE_K % DK == 0, "whole rows");
+            constexpr int V = 16 / SIZE, ROW = TILE / V, DK = THREADS / ROW;
+            static_assert(ROW <= THREADS && TILE_K % DK == 0, "whole rows");
             const int x = t % ROW * V, k = t / ROW;
             copy_lines<V, TILE_K / DK, DK, DK * PITCH, 1, 0, 0>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole, left_k - k, left_x - x);
         } else {
-            constexpr int DX = TILE < GG_PRODUCERS ? TILE : GG_PRODUCERS, DK = GG_PRODUCERS / DX;
+            constexpr int DX = TILE < THREADS ? TILE : THREADS, DK = THREADS / DX;
             const int x = t % DX, k = t / DX;
             copy_lines<1, TILE_K / DK, DK, DK * PITCH, TILE / DX, DX, DX>(to + (k * PITCH + x) * SIZE, from + x + k * ld, ld, whole, left_k - k,
                                                                           left_x - x);

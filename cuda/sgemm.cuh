@@ -26,7 +26,8 @@ struct sgemm {
     static_assert(TM % 4 == 0 && TN % 4 == 0 && KS % 2 == 0, "fragments are 16-byte pieces, k alternates between two sets");
     static_assert(TILE_M == TM * LANES_M * WARPS_M && TILE_N == TN * LANES_N * WARPS_N, "threads cover the tile");
     using stages = gg_stages<float, TILE_M, TILE_N, TILE_K, STAGES_>;
-    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 4 : 0;
+    static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 4 : GG_CONSUMERS / 32 * gg_rows::BYTES;
+    static_assert(SLICES > 1 || LANES_M == 8, "as gg_rows wants it");
     /* k of a turn of the loop. Where a call is short half as much code, which comes from memory, is worth 2.7 % (16384x128x128), and costs 1.6 % where
      * it is not; large C is another row's from sm_90 on. */
 #if __CUDA_ARCH__ >= 900
@@ -97,12 +98,20 @@ struct sgemm {
     {
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
         const gg_out<float, TILE_M, TILE_N> out(p, tile);
+        if constexpr (SLICES == 1) {
+            if (out.plain()) {
+                ffma.store(out.c + tile.m0 + m + (tile.n0 + n) * out.ld, out.ld, out.alpha);
+                return;
+            }
+            const int warp = threadIdx.x / 32;
+            const gg_rows rows(out, gg_shared(shared) + warp * gg_rows::BYTES, tile.m0 + warp % WARPS_M * (TM * LANES_M),
+                               tile.n0 + warp / WARPS_M % WARPS_N * (TN * LANES_N));
+            ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) { rows.put(i, j, v); });
+            return;
+        }
         float *partial = reinterpret_cast<float *>(shared);
         ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) {
-            if constexpr (SLICES == 1)
-                out.put_vector(tile.m0 + m + i, tile.n0 + n + j, v);
-            else
-                *reinterpret_cast<float4 *>(partial + (slice * TILE_N + n + j) * TILE_M + place(m + i, n + j)) = make_float4(v[0], v[1], v[2], v[3]);
+            *reinterpret_cast<float4 *>(partial + (slice * TILE_N + n + j) * TILE_M + place(m + i, n + j)) = make_float4(v[0], v[1], v[2], v[3]);
         });
         if constexpr (SLICES > 1) {
             gg_consumer_barrier();

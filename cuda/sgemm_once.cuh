@@ -61,13 +61,17 @@ __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.
  * leave a stage starts them. CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 % faster for 64x64
  * alone and 2 % for 64x96 where both operands are turned over, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, of half
  * the code: 64x128 is 1.5 % faster where B is turned over, 0.6 % where A is. WHOLE: a whole tile, where C is not read, is stored by code of its
- * own: n = 576, 640, 768, 1024 1.5 to 3 % faster. Beside the tensor cores' product (tensor_once.cu) both are slower. */
-template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true> struct sgemm_once {
+ * own: n = 576, 640, 768, 1024 1.5 to 3 % faster. Beside the tensor cores' product (tensor_once.cu) both are slower. BY_ROWS: C that is not aligned is
+ * stored by gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128; for the other rows, whose clusters' code then lies further away, 64x4096x4096
+ * was 3 % slower. */
+template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true, bool BY_ROWS = false>
+struct sgemm_once {
     static constexpr int GROUP = TILE_N / (TN * LANES_N) * 32, SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
     static constexpr int PANEL_A = TILE_M * TILE_K * 4, PANEL_B = TILE_N * TILE_K * 4, STAGE = PANEL_A + PANEL_B, VECTORS = TILE_M * TILE_N / 4;
     static constexpr int SHARED = 1024 + STAGES * (STAGE + (COPIES ? 24 : 20));
     static_assert(GROUP * SLICES == THREADS && GROUP / 32 * (TN * LANES_N) == TILE_N && TM * LANES_M == TILE_M, "threads cover the tile");
-    static_assert(SLICES * VECTORS * 16 <= STAGES * STAGE, "the ring takes the sums of all slices");
+    static_assert(SLICES * VECTORS * 16 + BY_ROWS * THREADS / 32 * gg_rows::BYTES <= STAGES * STAGE, "the ring takes the sums of all slices, and rows of C");
+    static_assert(VECTORS % THREADS == 0, "all warps have vectors");
     static_assert(PANEL_B % 2048 == 0, "halves of panels begin where a swizzle does");
     static_assert(!CARRIES || RUNS == 1, "one run from stage to stage");
     using ring_type = gg_ring<STAGES>;
@@ -187,11 +191,17 @@ template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool
     static __device__ int at_m(int t) { return gg_lane<LANES_M>(t % 32) * 4; }
     static __device__ int at_n(int t) { return t % GROUP / 32 * (TN * LANES_N) + gg_lane<LANES_N>(t % 32) * 4; }
 
-    /* Vector `at` of the tile: the at / GROUP-th four sums of thread at % GROUP of a slice. */
-    static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, int at, const float4 &v)
+    /* Vector `at` of the tile: the at / GROUP-th four sums of thread at % GROUP of a slice. WARPS: the warp's lanes have 32 vectors from a multiple of
+     * 32 on. */
+    template <bool WARPS> static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, unsigned shared, int at, const float4 &v)
     {
         const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
         const float sums[4] = {v.x, v.y, v.z, v.w};
+        if (WARPS && !out.vec) {
+            gg_rows(out, shared + SLICES * VECTORS * 16 + threadIdx.x / 32 * gg_rows::BYTES, tile.m0, tile.n0 + t / 32 * (TN * LANES_N))
+                .put(i * LANES_M, j / 4 * (4 * LANES_N) + j % 4, sums);
+            return;
+        }
         out.put_vector(tile.m0 + at_m(t) + i * LANES_M, tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4, sums);
     }
 
@@ -225,11 +235,11 @@ template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool
             }
             return;
         }
-#pragma unroll
+#pragma unroll(BY_ROWS ? 1 : 1024)
         for (int at = thread; at < VECTORS; at += THREADS) {
             const float4 sum = summed(at);
             if (p.splits == 1)
-                put(out, tile, at, sum);
+                put<BY_ROWS>(out, tile, shared, at, sum);
             else
                 store_shared(shared + at * 16, sum);
         }
@@ -261,7 +271,7 @@ template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool
             }
             add_parts<ASIDE ? 16 : 8>(
                 first, unit, [&](int from) { return __ldcg(parts + int64_t(from) * VECTORS + at); }, [&](const float4 &part) { add(v[0], part); });
-            put(out, tile, at, v[0]);
+            put<false>(out, tile, shared, at, v[0]);
         }
         if (fate == PUBLISH)
             announce_part(p, thread, block_barrier);

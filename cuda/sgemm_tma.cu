@@ -71,8 +71,8 @@ struct sgemm_tma {
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
-    static constexpr int PITCH = 48, COLUMN_BYTES = PRODUCER ? THREADS / 32 * LANES_N * PITCH * 4 : 0; /* of C, see put_elements */
-    static constexpr int SHARED = 1024 + STAGES * (BYTES + 20) + COLUMN_BYTES;
+    static constexpr int PITCH = 48, ROWS_BYTES = PRODUCER ? LANES_N * PITCH * 4 : gg_rows::BYTES; /* of C, a warp's, see put_elements */
+    static constexpr int RING = STAGES * BYTES + (STAGES * 20 + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
     using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
     using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES>;
 
@@ -282,21 +282,34 @@ struct sgemm_tma {
             forget_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
         }
         const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
-        if constexpr (PRODUCER)
+        const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
+        if (__builtin_expect(out.plain(), 1))
+            return ffma.store(out.c + m + n * out.ld, out.ld, out.alpha);
+        if constexpr (PRODUCER) {
             if (!out.vec)
                 return put_elements(p, out, t, shared, thread, ffma);
-        const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
-        ffma.for_each(1, [&](int i, int j, const float(&v)[4]) { out.put_vector(m + i, n + j, v); });
+            ffma.for_each(1, [&](int i, int j, const float(&v)[4]) { out.put_vector(m + i, n + j, v); });
+        } else {
+            const gg_rows rows = rows_of(out, t, shared, thread / 32);
+            ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) { rows.put(i, j, v); });
+        }
     }
 
-    /* Where 16-byte stores are illegal a warp turns some columns over in shared memory, and then its lanes store consecutive elements: n = 4095 is 1.4 %
-     * faster. */
+    static __device__ unsigned rows_memory(unsigned shared, int warp) { return shared + RING + warp * ROWS_BYTES; }
+
+    static __device__ gg_rows rows_of(const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int warp)
+    {
+        static_assert(PRODUCER || LANES_M == 8, "as gg_rows wants it");
+        return {out, rows_memory(shared, warp), t.m0 + warp % WARPS_M * (TM * LANES_M), t.n0 + warp / WARPS_M * (TN * LANES_N)};
+    }
+
+    /* Where 16-byte stores are illegal the larger tile does as gg_rows, for which ptxas finds it no registers: n = 4095 is 1.4 % faster. */
     static __device__ void put_elements(const gg_args &p, const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int thread,
                                         const ffma_type &ffma)
     {
         static_assert(TM * LANES_M == 32, "a warp's rows are its lanes");
         const int lane = thread % 32, warp = thread / 32;
-        const unsigned columns = shared + STAGES * (BYTES + 20) + warp * (LANES_N * PITCH * 4);
+        const unsigned columns = rows_memory(shared, warp);
         const unsigned to = columns + (gg_lane<LANES_N>(lane) * PITCH + gg_lane<LANES_M>(lane) * 4) * 4;
         const int64_t m = t.m0 + warp % WARPS_M * 32 + lane, n = t.n0 + warp / WARPS_M * (TN * LANES_N);
         ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) {
@@ -354,8 +367,11 @@ struct sgemm_tma {
             add_parts<8>(
                 first, unit, [&](int from) { return __ldcg(part(p, from, thread, slot)); },
                 [&](const float4 &w) { sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w; });
-            const int i = slot % (TM / 4) * 4, j = slot / (TM / 4);
-            out.put_vector(m + i * LANES_M, n + j / 4 * (4 * LANES_N) + j % 4, sum);
+            const int i = slot % (TM / 4) * (4 * LANES_M), j = slot / (TM / 4) / 4 * (4 * LANES_N) + slot / (TM / 4) % 4;
+            if (!PRODUCER && !out.vec)
+                rows_of(out, t, shared, thread / 32).put(i, j, sum);
+            else
+                out.put_vector(m + i, n + j, sum);
         }
         if (t.fate == PUBLISH)
             announce_part(p, thread, block_barrier);

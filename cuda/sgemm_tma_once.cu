@@ -12,5 +12,5 @@ GG_ONCE(sgemm_tma_64x64, 2, 0, 64, 8, 3, 1, 0, false, false)
 GG_ONCE(sgemm_tma_64x48, 1, 4, 48, 12, 5, 1, 4, false, false)
 GG_ONCE(sgemm_tma_64x64_alone, 1, 4, 64, 8, 5, 1, 4, false, true)
 GG_ONCE(sgemm_tma_64x96, 1, 4, 96, 12, 5, 1, 4, false, true)
-GG_ONCE(sgemm_tma_64x128, 1, 4, 128, 8, 4, 2, 4, true, false, true)
+GG_ONCE(sgemm_tma_64x128, 1, 4, 128, 8, 4, 2, 4, true, false, true, true, true)
 #endif

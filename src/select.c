@@ -24,6 +24,10 @@ static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
 /* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
 
+/* Of rows with more than MANY small blocks an SM: threads that keep an SM busy. While there are fewer, at the end at the latest, a step takes as long as
+ * if there were so many (multistage, within 15 % at 20 shapes). */
+enum { MANY = 3, FULL_THREADS = 192 };
+
 /* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. The product's launch is under way
  * while that is done. */
 static const double PACK = 2.8, PACK_LAUNCH = 2.5e-6;
@@ -188,12 +192,31 @@ static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p,
     return LAUNCH + loads * slim_slow(row, kmajor) + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
 }
 
+/* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand by elements that could, were it aligned, be copied by vectors. */
+static const double ELEMENTS = 0.05;
+static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
+
+/* Where C is not aligned, FP32: what that costs, in passes over C, if it is turned over on its way (gg_rows of cuda/ffma.cuh) and if each lane stores its
+ * four elements (4097x4097x64 by multistage 64 -> 77 us, by sgemm_128x64 91 -> 138). */
+static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    if (p->type == GG_D || !gg_must_pack(p->type, p->c, p->ldc))
+        return 0;
+    const int tile = row->tile_m * row->tile_n;
+    const bool turned = row->role == GG_TMA_ONCE     ? tile >= 64 * 128
+                        : row->role == GG_PERSISTENT ? tile >= 128 * 128
+                                                     : gg_is_tma(row) || row->per_sm > MANY;
+    return turned ? 1 : 3;
+}
+
 /* blocks: as in struct gg_choice. */
 static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks)
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
-    const double step = 2 * tile * row->tile_k / gg_rate(row, arch);
+    double step = 2 * tile * row->tile_k / gg_rate(row, arch);
+    if (row->role == GG_PERSISTENT && p->type == GG_S)
+        step *= 1 + ELEMENTS * (by_elements(p->type, p->a, p->lda, p->a_kmajor) + by_elements(p->type, p->b, p->ldb, p->b_kmajor));
     const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
 
     double clocks, after = 0;
@@ -206,11 +229,13 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
     } else {
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
-        clocks = at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * tile_steps * step + rounds * row->start;
+        const double blocks_busy = row->per_sm > MANY ? load + (double)FULL_THREADS / row->threads - 1 : at_least(load, row->per_sm > 1 ? 1 / ALONE : 1);
+        clocks = blocks_busy * tile_steps * step + rounds * row->start;
     }
     double bytes = m * k + k * n + 2 * m * n;
     if (row->role == GG_TILED) /* small tiles, one a block: what they read comes from L2 again and again */
         bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
+    after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
 }
 
@@ -271,7 +296,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
-    const double after = (pack_a || pack_b) * PACK_LAUNCH + PACK * (pack_a * m + pack_b * n) * k * size / arch->bandwidth;
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D)
         memory = at_least(memory, (double)tiles * (row->tile_m + row->tile_n) * k * size / (PANELS * arch->bandwidth));
@@ -332,21 +357,16 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
-/* Two blocks an SM of sgemm_tma_64x64 are 6 % faster than sgemm_128x64 where neither operand's k is contiguous, but chains for C of that size have
- * the latter's FFMA in them (tensor.c). */
-static bool for_chains(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
-{
-    return row->role == GG_TMA_ONCE && row->type == GG_S && gg_tiles(row, p) > arch->sms;
-}
-
 /* Which rows: all, those that chains may have in them, or chains. */
 enum rows { ALL, OF_CHAINS, CHAINS };
 
-/* Small tiles whose block has an SM to itself, each thread more sums and so k more slices: a chain is hardly ever as accurate. They are for what no
- * chain serves. */
-static bool in_many_parts(const struct gg_kernel *row)
+/* Rows that no chain has in it: small tiles whose block has an SM to itself, each thread more sums and so k more slices: a chain is hardly ever as
+ * accurate; and GG_TMA_ONCE with more tiles than SMs, as chains for C of that size have sgemm_128x64's FFMA in them (tensor.c). They are for what no chain
+ * serves. */
+static bool outside_chains(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    return row->role == GG_TMA_ONCE && row->type == GG_S && row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64;
+    return row->role == GG_TMA_ONCE && row->type == GG_S &&
+           ((row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64) || gg_tiles(row, p) > arch->sms);
 }
 
 /* Slim blocks of few rows pay where those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
@@ -363,7 +383,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (!force && (for_chains(row, p, arch) || for_long_rows(row, p) || (rows == OF_CHAINS && in_many_parts(row))))
+        if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, p, arch))))
             continue;
         if (gg_is_tma(row)) {
             const struct gg_choice choice = best_tma(row, p, arch);
@@ -471,7 +491,7 @@ static bool chain_serves(double seconds, const struct gg_gemm *p, const struct g
 static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_choice any = ffma_for(p, arch, ALL);
-    if (!any.kernel || !in_many_parts(any.kernel))
+    if (!any.kernel || !outside_chains(any.kernel, p, arch))
         return any;
     struct gg_gemm as_chain = *p;
     as_chain.precision = GG_FP32;
