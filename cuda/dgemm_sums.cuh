@@ -224,6 +224,10 @@ template <typename ROW> struct dgemm_sums : ROW {
         /* All that this thread stores is there, in pairs, and C is not read: little code, which is what counts where it is run once. */
         __device__ bool plain() const { return pairs && beta == 0 && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
 
+        /* Likewise, of what there is: all pairs are whole. */
+        __device__ bool whole_pairs() const { return pairs && beta == 0 && left_m % 2 == 0; }
+        __device__ bool inside(int i, int j, int e) const { return row(i, j, e) < left_m && column(i, j, e) < left_n; }
+
         __device__ double2 *at(int i, int j, int e) const { return reinterpret_cast<double2 *>(c + row(i, j, e) + column(i, j, e) * ldc); }
 
         __device__ void put(int i, int j, int e, double x, double y) const
@@ -266,7 +270,7 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
-        } else if (const output<TURNED> out(p, m, n, where); out.plain()) {
+        } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(out.plain(), 1)) {
 #pragma unroll
             for (int j = 0; j < FN; j++)
 #pragma unroll
@@ -274,6 +278,15 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
                     for (int i = 0; i < FM; i++)
                         *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+        } else if (out.whole_pairs()) {
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+#pragma unroll
+                    for (int i = 0; i < FM; i++)
+                        if (out.inside(i, j, e))
+                            *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
 #pragma unroll
             for (int j = 0; j < FN; j++)
@@ -344,7 +357,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                               : MOST * SLICES < 16                            ? 16 / (MOST * SLICES)
                                                                               : 1;
         constexpr bool EXACT = MOST == 1 && SLOTS / SLICES % BATCH == 0 && SLOTS % SLICES == 0;
-        const bool plain = fate == WHOLE && out.plain();
+        const bool plain = fate == WHOLE && out.plain(), whole_pairs = fate == WHOLE && out.whole_pairs();
         uint64_t base[MOST]; /* each block's shared memory */
 #pragma unroll
         for (int r = 0; MOST > 1 && r < MOST; r++)
@@ -375,6 +388,13 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
                 for (int b = 0; b < BATCH; b++)
                     if (const unsigned s = s0 + b; EXACT || int(s) < end)
+                        *out.at(s % FM, s / FM / 2, s / FM % 2) = make_double2(out.alpha * v[b][0].x, out.alpha * v[b][0].y);
+                continue;
+            }
+            if (whole_pairs) {
+#pragma unroll
+                for (int b = 0; b < BATCH; b++)
+                    if (const unsigned s = s0 + b; (EXACT || int(s) < end) && out.inside(s % FM, s / FM / 2, s / FM % 2))
                         *out.at(s % FM, s / FM / 2, s / FM % 2) = make_double2(out.alpha * v[b][0].x, out.alpha * v[b][0].y);
                 continue;
             }
