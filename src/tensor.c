@@ -220,9 +220,9 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
     return gg_launch_link(chain->dev, kernel, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
-/* The row that is all of the chain's product, if FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit; or NULL. Beside
- * the tensor cores' product the former is the faster where both operands would have to be turned over: operands that fail at n = 1024, TN, 34.4
- * instead of 32.6 TF/s. */
+/* The row that is all of the chain's product, if FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit; or NULL. The former
+ * for operands that TMA cannot read, and where both would have to be turned over, as beside the tensor cores' product it is faster there: operands that
+ * fail at n = 1024, TN, 34.7 instead of 32.6 TF/s. */
 static const struct gg_kernel *in_one(const struct gg_chain *chain, const struct gg_choice *ffma, const struct gg_gemm *p, const struct layout *c)
 {
     const struct gg_kernel *row = ffma->kernel;
@@ -231,7 +231,8 @@ static const struct gg_kernel *in_one(const struct gg_chain *chain, const struct
         return NULL;
     if (row->role != GG_PERSISTENT && (row->role != GG_TMA_ONCE || ffma->cluster > 1))
         return NULL;
-    return row_of(GG_TENSOR_OR_FFMA, row->role == GG_TMA_ONCE && !(p->a_kmajor && p->b_kmajor));
+    const bool readable = !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
+    return row_of(GG_TENSOR_OR_FFMA, row->role == GG_TMA_ONCE && readable && !(p->a_kmajor && p->b_kmajor));
 }
 
 /* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
@@ -261,7 +262,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
             continue;
         args = block_args(chain, tier, q, &block, i, j);
         args.move_back = 1;
-        if ((one && !gg_launch_maps(&args, ffma.kernel)) || !multiply(chain, one, tier, &args))
+        if ((one == row_of(GG_TENSOR_OR_FFMA, 1) && !gg_launch_maps(&args, ffma.kernel)) || !multiply(chain, one, tier, &args))
             return false;
     }
     const struct gg_gate gate = gate_of(chain, FFMA);

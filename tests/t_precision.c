@@ -232,12 +232,11 @@ static void edges(int whole_m, int whole_n, int k, int rows, int columns, bool w
               decision[0].kernel, differ);
 }
 
-/* Operands that no tier takes, and C with a few rows and columns beyond whole tiles: strict's own plan serves, strips and all. */
-static void fallback(int m, int n)
+/* Operands that no tier takes: strict's own plan serves, with strips where C has a few rows and columns beyond whole tiles, and wherever operands lie. */
+static void fallback(int m, int n, int k, int ld, const char *ta, const char *tb)
 {
     struct gpugemm_decision decision[2];
     const float alpha = 2, beta = -1;
-    const int k = N, ld = N;
     uint64_t state = (uint64_t)(m * 9 + n);
     for (int i = 0; i < N * N; i++)
         a[i] = element(&state, 10, 0, i), b[i] = (float)normal(&state), c[0][i] = c[1][i] = (float)(i % 31);
@@ -246,14 +245,15 @@ static void fallback(int m, int n)
     for (int fp32 = 0; fp32 < 2; fp32++) {
         set_precision(fp32 ? GPUGEMM_PRECISION_FP32 : GPUGEMM_PRECISION_STRICT);
         cuMemcpyHtoD_v2(on_gpu[2], c[fp32], sizeof(float) * N * N);
-        sgemm("N", "N", &m, &n, &k, &alpha, (float *)on_gpu[0], &ld, (float *)on_gpu[1], &ld, &beta, (float *)on_gpu[2], &ld, 1, 1);
+        sgemm(ta, tb, &m, &n, &k, &alpha, (float *)on_gpu[0], &ld, (float *)on_gpu[1], &ld, &beta, (float *)on_gpu[2], &ld, 1, 1);
         last_decision(&decision[fp32], sizeof *decision);
         cuMemcpyDtoH_v2(c[fp32], on_gpu[2], sizeof(float) * N * N);
     }
     int differ = 0;
     for (int i = 0; i < N * N; i++)
         differ += memcmp(&c[0][i], &c[1][i], sizeof(float)) != 0;
-    CHECK(!differ, "%d by %d: %d elements of fp32, served by %s, are not strict's, of %s", m, n, differ, decision[1].kernel, decision[0].kernel);
+    CHECK(!differ, "%s%s %d by %d, pitch %d: %d elements of fp32, served by %s, are not strict's, of %s", ta, tb, m, n, ld, differ, decision[1].kernel,
+          decision[0].kernel);
 }
 
 /* All of this by the kernels of GPUs before Hopper. */
@@ -319,11 +319,14 @@ int main(int argc, char **argv)
                 edges(m, n, k, more, beyond[7 - i], wide, GPUGEMM_PRECISION_FP32);
                 edges(m, n, k, more, more, wide, GPUGEMM_PRECISION_TF32);
                 if (m + more < N && more < 10) {
-                    fallback(m + more, n + more);
-                    fallback(m + more, more);
-                    fallback(more, n + more);
+                    fallback(m + more, n + more, N, N, "N", "N");
+                    fallback(m + more, more, N, N, "N", "N");
+                    fallback(more, n + more, N, N, "N", "N");
                 }
             }
+        for (int layout = 0; layout < 4; layout++) /* what TMA cannot read, and what it can */
+            for (int more = 0; more < 4; more++)
+                fallback(1024, 1024, 1024, 1024 + more, layout & 2 ? "T" : "N", layout & 1 ? "T" : "N");
     }
     printf("%d failures\n", test_failures);
     return test_failures != 0;
