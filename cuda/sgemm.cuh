@@ -5,7 +5,7 @@
  * Slices are added at the end through shared memory, in order. A thread keeps TM×TN sums in registers and two sets of fragments: it reads
  * the next k's while it multiplies this one's. LDS.128 reads are conflict-free or broadcast.
  *
- *   sgemm_128x128   1 slice, 83 KB shared memory                    up to 48 TF/s on an H200
+ *   sgemm_128x128   1 slice, 88 KB shared memory                    up to 48 TF/s on an H200
  *   sgemm_128x64    2 slices, 164 KB: n = 1024 is one tile an SM    39 at n = 1024, 48 at n = 4096
  *   sgemm_64x64     4 slices, 200 KB (64x64x48: 141 KB)             42 at large n, split tiles with long k
  *   sgemm_32x64     8 slices, 168 KB                                17 at n = 512; a file of its own, which says why
