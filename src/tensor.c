@@ -220,16 +220,12 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
     return gg_launch_link(chain->dev, kernel, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
 }
 
-/* The row that is all of the chain's product, if FFMA would be sgemm_128x64 or sgemm_tma_64x128, whose sums are the same to the bit; or NULL. The former
- * for operands that TMA cannot read, and where both would have to be turned over, as beside the tensor cores' product it is faster there: operands that
- * fail at n = 1024, TN, 34.7 instead of 32.6 TF/s. */
-static const struct gg_kernel *in_one(const struct gg_chain *chain, const struct gg_choice *ffma, const struct gg_gemm *p, const struct layout *c)
+const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const struct gg_choice *ffma, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_kernel *row = ffma->kernel;
-    if (chain->row != row_of(GG_TENSOR_PAIR, FP16) || c->edges || !row || row->tile_m * row->tile_n != TILE * TILE / 2 || ffma->splits != 1 ||
-        ffma->strip_m + ffma->strip_n > 0)
-        return NULL;
-    if (row->role != GG_PERSISTENT && (row->role != GG_TMA_ONCE || ffma->cluster > 1))
+    if (head != row_of(GG_TENSOR_PAIR, FP16) || !row || row->tile_m * row->tile_n != TILE * TILE / 2 || ffma->splits != 1 ||
+        ffma->strip_m + ffma->strip_n > 0 || (row->role != GG_PERSISTENT && (row->role != GG_TMA_ONCE || ffma->cluster > 1)) ||
+        layout_of(head, FP16, p->m, p->n, p->k, arch).edges)
         return NULL;
     const bool readable = !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
     return row_of(GG_TENSOR_OR_FFMA, row->role == GG_TMA_ONCE && readable && !(p->a_kmajor && p->b_kmajor));
@@ -245,9 +241,8 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
     struct gg_choice ffma = {0};
     const struct gg_kernel *one = NULL;
     if (multiplies) {
-        const struct layout c = layout_of(chain->row, FP16, m, n, q->k, &chain->dev->arch);
         ffma = strict_choice(chain, &block, &strict);
-        one = in_one(chain, &ffma, &block, &c);
+        one = gg_chain_in_one(chain->row, &ffma, &block, &chain->dev->arch);
     }
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
         const bool anew = tier != first_tier(chain);

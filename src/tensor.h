@@ -42,6 +42,11 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
 /* Seconds a chain takes that begins with `row` and is served by it. */
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);
 
+/* The row that is all of the product of the chain which begins with `head`, if ffma, strict precision's choice for p, is sgemm_128x64 or
+ * sgemm_tma_64x128, whose sums are the same to the bit; or NULL. It has the former in it for operands that TMA cannot read, and where both would have
+ * to be turned over, as beside the tensor cores' product that is faster there: operands that fail at n = 1024, TN, 34.7 instead of 32.6 TF/s (H200). */
+const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const struct gg_choice *ffma, const struct gg_gemm *p, const struct gg_arch *arch);
+
 /* All of p, cut into as many blocks of C as chain->bytes asks for. False: it was not enqueued, or not all of it. */
 bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p);
 

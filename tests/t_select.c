@@ -131,9 +131,29 @@ static void check_kinds(uint64_t *seed)
     CHECK(chains > 400, "only %d of 4000 by chains", chains);
 }
 
+/* A product whose FFMA takes operands by TMA has no other way to them: it is only for such as TMA can read. */
+static void check_in_one(void)
+{
+    int found[2] = {0};
+    for (int64_t n = 700; n < 1200; n += 12)
+        for (int variant = 0; variant < 32; variant++) {
+            const int64_t more = variant / 4 % 4, first = variant / 16;
+            struct gg_gemm p = {.type = GG_S, .m = n, .n = n, .k = n, .lda = n + more, .ldb = n + more, .ldc = n + more, .alpha = 1};
+            p.a_kmajor = variant & 1, p.b_kmajor = variant & 2, p.a = p.b = p.c = (void *)(uintptr_t)(4096 + 4 * first);
+            const struct gg_choice ffma = gg_select(&p, &gpus[2], NULL);
+            p.precision = GG_FP32;
+            const struct gg_kernel *one = gg_chain_in_one(gg_select(&p, &gpus[2], NULL).kernel, &ffma, &p, &gpus[2]);
+            const bool by_tma = one && strstr(one->name, "tma"), readable = more == 0 && first == 0;
+            CHECK(!by_tma || readable, "n = %lld + %lld, layout %d, first %lld: %s", (long long)n, (long long)more, variant & 3, (long long)first, one->name);
+            found[by_tma] += one != NULL;
+        }
+    CHECK(found[0] > 50 && found[1] > 10, "hardly any in one: %d and %d", found[0], found[1]);
+}
+
 int main(void)
 {
     check_tensor();
+    check_in_one();
     uint64_t seed = 20261121, kinds_seed = 1;
     check_kinds(&kinds_seed);
     int clusters = 0, groups = 0, shared = 0, strips = 0;
