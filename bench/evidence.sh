@@ -2,7 +2,7 @@
 # evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build
 # in build/. Each part takes less than 200 seconds (tests 300) and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of
 # them. What stands behind a + runs at the same time, on the next GPU and a share of the cores of its own. sgemm is in strict
-# precision in device, ladder and host, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and five:
+# precision in device and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and five:
 #   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
 #
@@ -19,7 +19,7 @@
 #   soak     mixed traffic of 16 threads while driver calls fail and GPUs are lost
 #   sweep    calls into the driver and the C library fail in turn
 #   ladder   the kernels of bench/ladder, ours, cuBLAS and the roofline
-#   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor
+#   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor; large ones beside strict
 #   compare  the same of all sizes, in the default precision, without the floor: the README's table and picture
 #   small    short calls, whole processes, many threads
 #   dispatch 40 sizes: is the default ever the slower choice
@@ -98,7 +98,10 @@ part() {
         done
         ;;
     ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;
-    host) GPUGEMM_PRECISION=strict host large ;;
+    host)
+        host large
+        host precision
+        ;;
     compare) host compare ;;
     small)
         host small
