@@ -34,13 +34,19 @@ static void ask(struct question *question, const struct gg_gemm *p, const struct
     question->force = force;
 }
 
-enum { PLACES = 64 };
+enum { PLACES = 128 };
 
 /* Where an answer is kept. Threads that ask the same keep it in different places as a rule, not to wait for each other. */
-static size_t place_of(const struct gg_gemm *p)
+static size_t place_of(const struct question *question)
 {
-    const uint64_t thread = (uint64_t)pthread_self() >> 12;
-    return (((uint64_t)p->m * 31 + (uint64_t)p->n * 7 + (uint64_t)p->k * 3 + (uint64_t)p->lda) * 2 + p->type + thread * 13) % PLACES;
+    const struct gg_gemm *p = &question->p;
+    const uint64_t thread = (uint64_t)pthread_self() >> 12, parts[] = {(uint64_t)p->m,   (uint64_t)p->n, (uint64_t)p->k,   (uint64_t)p->lda,
+                                                                       (uint64_t)p->ldb, (uintptr_t)p->a, (uintptr_t)p->b, (uintptr_t)p->c,
+                                                                       p->type,          thread};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        hash = (hash ^ parts[i]) * 0x9e3779b97f4a7c15u;
+    return (size_t)(hash >> 32) % PLACES;
 }
 
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
@@ -51,8 +57,8 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
         struct gg_choice choice;
     } places[PLACES];
     struct question question;
-    const size_t at = place_of(p);
     ask(&question, p, arch, force);
+    const size_t at = place_of(&question);
     if (atomic_flag_test_and_set_explicit(&places[at].taken, memory_order_acquire)) /* or for ever, after a fork */
         return gg_choose(p, arch, force);
     if (!places[at].choice.kernel || memcmp(&places[at].question, &question, sizeof question) != 0) {

@@ -99,7 +99,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return no;
     }
     if (up) {
-        d.choice = gg_select(p, f->arch, f->kernel);
+        const struct gg_gemm staged = gg_as_staged(*p);
+        d.choice = gg_select(&staged, f->arch, f->kernel);
         if (!d.choice.kernel)
             return cpu(GG_NO_KERNEL);
     }

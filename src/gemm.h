@@ -55,6 +55,18 @@ struct gg_gemm {
     enum gg_precision precision; /* set by serve.c from the thread's or the environment's; GG_D is always strict */
 };
 
+/* The same product as it lies in GPU memory when it is staged (where, is not known): lines of whole 128 bytes, for whole sectors and because TMA asks for 16
+ * of a leading dimension. */
+static inline struct gg_gemm gg_as_staged(struct gg_gemm p)
+{
+    const int64_t unit = 128 / (int64_t)gg_size(p.type), a = p.a_kmajor ? p.k : p.m, b = p.b_kmajor ? p.k : p.n;
+    p.a = p.b = p.c = NULL;
+    p.lda = (a + unit - 1) / unit * unit;
+    p.ldb = (b + unit - 1) / unit * unit;
+    p.ldc = (p.m + unit - 1) / unit * unit;
+    return p;
+}
+
 /* Layout index of a problem: the suffix of a kernel's entry in a row with four of them, in BLAS terms of column-major operands. */
 enum gg_layout { GG_NN, GG_NT, GG_TN, GG_TT };
 

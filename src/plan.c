@@ -27,16 +27,15 @@ struct shape {
     int64_t mb, nb, kb;
 };
 
-/* Buffers hold lines of a multiple of 128 bytes: whole sectors for the kernels, and what TMA asks of a leading dimension. */
 static void measure(struct gg_plan *plan, const struct gg_gemm *p, struct shape *s)
 {
-    int64_t unit = 128 / (int64_t)gg_size(p->type);
+    struct gg_gemm block = *p;
+    block.m = s->m, block.n = s->n, block.k = s->k;
+    block = gg_as_staged(block);
     s->mb = ceil_div(p->m, s->m);
     s->nb = ceil_div(p->n, s->n);
     s->kb = ceil_div(p->k, s->k);
-    plan->ld[GG_A] = round_up(p->a_kmajor ? s->k : s->m, unit);
-    plan->ld[GG_B] = round_up(p->b_kmajor ? s->k : s->n, unit);
-    plan->ld[GG_C] = round_up(s->m, unit);
+    plan->ld[GG_A] = block.lda, plan->ld[GG_B] = block.ldb, plan->ld[GG_C] = block.ldc;
     plan->buffer_size[GG_A] = plan->ld[GG_A] * (p->a_kmajor ? s->m : s->k);
     plan->buffer_size[GG_B] = plan->ld[GG_B] * (p->b_kmajor ? s->n : s->k);
     plan->buffer_size[GG_C] = plan->ld[GG_C] * s->n;

@@ -9,12 +9,10 @@
 #include "rates.h"
 #include "tensor.h"
 
-/* What select.c would have compute all of the problem, in GPU memory and aligned as it will be in the arena. */
+/* What select.c would have compute all of the problem, in GPU memory as it will be in the arena. */
 static struct gg_choice choose(const struct gg_lane *lane, const struct gg_gemm *p, enum gg_precision precision)
 {
-    struct gg_gemm q = *p;
-    q.a = q.b = q.c = NULL;
-    q.lda = p->a_kmajor ? p->k : p->m, q.ldb = p->b_kmajor ? p->k : p->n, q.ldc = p->m;
+    struct gg_gemm q = gg_as_staged(*p);
     q.precision = precision;
     return gg_select(&q, &lane->dev->arch, gg_config()->kernel);
 }

@@ -30,7 +30,7 @@ static const int64_t direct_bytes = 3 << 20;
 /* Legs of an operand, at most, but for a small one in front; and of C, which is unpacked leg by leg. */
 enum { LEGS = 4, C_LEGS = 8 };
 
-/* An operand in the lane's page-locked buffer and, at the same offset, in its arena: lines of a multiple of 128 bytes. */
+/* An operand in the lane's page-locked buffer and, at the same offset, in its arena. */
 struct packed {
     char *host; /* the caller's */
     int64_t offset, pitch, host_pitch, width, lines, bytes;
@@ -56,6 +56,7 @@ struct legs {
 static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
 {
     int64_t size = (int64_t)gg_size(p->type);
+    const struct gg_gemm staged = gg_as_staged(*p);
     double need = 0;
     for (int x = GG_A; x <= GG_C; x++) {
         int64_t rows = x == GG_B ? p->k : p->m, cols = x == GG_A ? p->k : p->n;
@@ -65,7 +66,7 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         o->host_pitch = gg_leading(p, (enum gg_operand)x);
         o->width = (second ? cols : rows) * size;
         o->lines = second ? rows : cols;
-        o->pitch = (o->width + 127) & -128;
+        o->pitch = gg_leading(&staged, (enum gg_operand)x);
         o->offset = (int64_t)need;
         need += (double)o->pitch * (double)o->lines;
         if (need > GG_SHORT_BYTES)
@@ -233,7 +234,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
 {
     struct packed packed[3];
     const bool crowd = gg_copy_calls() >= CROWD;
-    int64_t need = pack_plan(p, packed), size = (int64_t)gg_size(p->type);
+    int64_t need = pack_plan(p, packed);
     const struct packed *c = &packed[GG_C];
     const int inputs = p->beta == 0 ? 2 : 3;
     const bool awake = gg_now() - lane->short_end < soon;
@@ -247,13 +248,10 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     }
     legs->cut = legs->posted = 0;
     outcome->reason = GG_GPU_ERROR;
-    struct gg_gemm q = *p;
+    struct gg_gemm q = gg_as_staged(*p);
     q.a = lane->arena + packed[GG_A].offset;
     q.b = lane->arena + packed[GG_B].offset;
     q.c = (direct ? lane->pinned : lane->arena) + c->offset;
-    q.lda = packed[GG_A].pitch / size;
-    q.ldb = packed[GG_B].pitch / size;
-    q.ldc = c->pitch / size;
     struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->head = outcome->kernel = choice.kernel;
     const int threads = alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
