@@ -6,6 +6,7 @@
  *   gg_fixup_s, _d       C := alpha (part + part + …) + beta C for the tiles that tile.cuh cut along k, parts in ascending k.
  *   gg_pack_s            c[i + l ld] = op(A)(i, l) and workspace[j + l ld] = op(B)(l, j), or one of them: lays operands out for TMA, m and n
  *                        contiguous and rows, the next multiple of 16 bytes. Through shared memory when they have to be transposed.
+ *   gg_fetch             16 bytes a thread, m in all, from page-locked memory at a to c.
  *
  * plain and gg_scale walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
 #include "tile.cuh"
@@ -170,6 +171,12 @@ template <typename T> __device__ void pack(const gg_args &p)
 }
 
 extern "C" {
+__global__ void __launch_bounds__(THREADS) gg_fetch(const __grid_constant__ gg_args p)
+{
+    const int64_t i = blockIdx.x * int64_t(THREADS) + threadIdx.x;
+    if (i < p.m)
+        static_cast<int4 *>(p.c)[i] = static_cast<const int4 *>(p.a)[i];
+}
 __global__ void __launch_bounds__(THREADS) plain_s(const __grid_constant__ gg_args p) { plain<float>(p); }
 __global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_args p) { plain<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }

@@ -29,7 +29,8 @@ enum gg_role {
     GG_TENSOR_EDGE,    /* GG_TENSOR, from FP16 on, in tiles that take the rows and columns beyond them */
     GG_TENSOR_PAIR_EDGE, /* the GG_TENSOR_PAIR of FP16 likewise */
     GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
-    GG_PACK              /* lays out an operand for TMA */
+    GG_PACK,             /* lays out an operand for TMA */
+    GG_FETCH             /* copies from page-locked memory */
 };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */
@@ -138,6 +139,9 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace. */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
+
+/* Enqueues a copy of `bytes`, a multiple of 16, as both addresses are, from page-locked memory. */
+bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream);
 
 /* After gg_launch, when nothing else has been launched on the stream since: the row that served. Of a chain that is known only when it is done:
  * waits for the stream. */

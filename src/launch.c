@@ -415,6 +415,13 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
     return launch(dev, choice, p, stream, &(struct source){0});
 }
 
+bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)
+{
+    const struct gg_kernel *row = helper(GG_S, GG_FETCH);
+    const struct gg_args args = {.a = from, .c = to, .m = bytes / 16};
+    return start_grid(dev, row, (struct gg_dim){(unsigned)gg_ceil_div(args.m, row->threads), 1, 1, 0}, stream, &args);
+}
+
 const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
 {
     if (!gg_is_chain(choice->kernel) || p->k == 0 || p->alpha == 0)

@@ -1,6 +1,7 @@
 /* short.c — owns staged calls so short (up to sgemm n = 1024) that a plan would cost more than it saves: the whole problem goes through the lane's
- * own page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed; one kernel runs;
- * C is written by the kernel into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by staged.c. */
+ * own page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed, or a kernel fetches
+ * it; one kernel multiplies; C is written by it into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by
+ * staged.c. */
 #include "short.h"
 
 #include <stdlib.h>
@@ -13,9 +14,9 @@
 #include "real.h"
 #include "trace.h"
 
-/* Up to here (sgemm n = 280) the calling thread is done before another has woken up, and up to there (n = 160) before one that is awake has found out
+/* Up to here (sgemm n = 280) the calling thread is done before another has woken up, and up to there (n = 144) before one that is awake has found out
  * that there is work. A call that comes so soon after the last finds them awake, or wakes them for the next one. */
-static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 300 << 10;
+static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 250 << 10;
 static const double soon = 40e-6;
 
 /* With so many calls in progress each packs and unpacks for itself, and the link is what they wait for: it gets one copy a direction and call, of
@@ -26,6 +27,11 @@ enum { CROWD = 4 };
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11; at n = 768 20 µs, at 1024
  * none). */
 static const int64_t direct_bytes = 3 << 20;
+
+/* Up to here a kernel fetches A and B from page-locked memory: the copy engine takes 8 µs to its first byte, and a kernel behind it begins 6 µs after its
+ * last (H200, 2026-11: sgemm 96 33 µs, 26 so, 128 39 and 32, 160 44 and 38; from 192 on, where the one's copy hides behind the other's packing, both are as
+ * fast to the end, at 512). */
+static const int64_t fetched_bytes = 1 << 20;
 
 /* Legs of an operand, at most, but for a small one in front; and of C, which is unpacked leg by leg. */
 enum { LEGS = 4, C_LEGS = 8 };
@@ -144,11 +150,13 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
 {
     /* A small leg in front, to have the link at work soon; but what threads pack in no time goes in one. */
     const int64_t at_once = 512 << 10;
+    const bool fetched = packed[inputs - 1].offset + packed[inputs - 1].bytes <= fetched_bytes;
     int count = 0;
+    int64_t sent = 0;
     bool good = true;
     for (int x = GG_A; x < inputs; x++) {
         const struct packed *o = &packed[x];
-        const bool whole = !alone && o->bytes <= at_once;
+        const bool whole = fetched || (!alone && o->bytes <= at_once);
         for (int64_t line = 0; line < o->lines; line += legs->legs[count++].lines) {
             const int64_t most = whole ? o->lines : x == GG_A && line == 0 ? gg_max(1, o->leg / 4) : o->leg;
             struct leg *leg = add_leg(&legs->legs[count], o, line, most);
@@ -159,12 +167,16 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
     post(legs);
     for (int i = 0; i < count; i++) {
         struct leg *leg = &legs->legs[i];
-        int64_t offset = leg->operand->offset + leg->line * leg->operand->pitch, bytes = leg->lines * leg->operand->pitch;
+        const int64_t end = leg->operand->offset + (leg->line + leg->lines) * leg->operand->pitch, bytes = end - sent;
         if (alone)
             start(legs, leg, lane, true, SELF);
         await(leg);
-        good = good && gg_gpu_copy(lane->arena + offset, lane->pinned + offset, (size_t)bytes, stream);
+        if (fetched && alone && i + 1 < count) /* a launch takes this thread as long as packing does */
+            continue;
+        good = good && (fetched ? gg_fetch(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
+                                : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, stream));
         outcome->bytes_up += bytes;
+        sent = end;
     }
     return good;
 }
