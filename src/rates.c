@@ -47,9 +47,9 @@ int gg_shape(const struct gg_gemm *p)
 int gg_work(const struct gg_gemm *p)
 {
     double work = (double)p->m * (double)p->n * (double)p->k;
-    uint64_t bits; /* of a positive double: its exponent is in bits 52 to 62, 1023 for 1 */
+    uint64_t bits; /* of a positive double: its exponent is in bits 52 to 62, 1023 for 1; bit 51 is set from 1.5 times a power of two on */
     memcpy(&bits, &work, sizeof bits);
-    const int i = (int)(bits >> 52) - 1023 - 16; /* below 2^16 nothing is worth a GPU */
+    const int i = (int)(bits >> 51) - 2 * (1023 + 16); /* below 2^16 nothing is worth a GPU */
     return i < 0 ? 0 : i < GG_WORKS ? i : GG_WORKS - 1;
 }
 
@@ -92,13 +92,13 @@ double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, co
 void gg_rates_default(struct gg_rates *rates, int threads)
 {
     /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm a hardware thread in OpenBLAS (16 threads of the H200's host: 275 to 440, sgemm 250 to 590,
-     * 2026-11), whose threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 30 µs and 25 a megabyte is a short
-     * staged call on the H200 (sgemm 96 35 µs, 128 39, 192 49, 256 67). */
+     * 2026-11), whose threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 26 µs and 22 a megabyte is a short
+     * staged call on the H200 (sgemm 96 26 µs, 128 33, 192 41, 256 49). */
     double n = threads < 1 ? 1 : threads, cpu = 20e9 * n;
     memset(rates, 0, sizeof *rates);
     rates->up = rates->down = rates->pinned = 20e9;
-    rates->latency = 30e-6;
-    rates->serial = 40e9;
+    rates->latency = 26e-6;
+    rates->serial = 45e9;
     rates->flops[GG_S] = 10e12;
     rates->flops[GG_D] = 5e12;
     rates->cpu_flops[GG_S] = 1.5 * cpu;
@@ -131,8 +131,10 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
 /* The threads of the CPU BLAS poll for some time after a call, and the GPU's short calls take longer beside them. */
 static const double polling = 30e-3;
 
-/* A try is two calls, because the first on a side has its own cost. Where the model has the GPU for the faster one, it lasts longer than the polling
- * (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to 99 and 60). */
+/* A try is two calls, because the first on a side has its own cost, and so many more as fit in the time that a team of threads takes to get going
+ * (OpenBLAS's 16: sgemm 96 45, 30 and then 18 us a call, so that two of them hid who was faster). Where the model has the GPU for the faster one, it lasts
+ * longer than the polling (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to 99 and 60). */
+static const double short_try = 300e-6;
 static bool is_long_try(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model)
 {
     const double seen = (double)atomic_load_explicit(&rates->seen[GG_ON_CPU][p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
@@ -159,7 +161,7 @@ static void count(struct gg_rates *rates, int who, bool holder, const struct gg_
     const double before = (double)atomic_load_explicit(since, memory_order_relaxed); /* below 0: a try has taken so long */
     const unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
     const double spent = before < 0 ? -before : 0;
-    const bool enough = !holder && spent > 0 && (spent + seconds > polling || !is_long_try(rates, who, p, model));
+    const bool enough = !holder && spent > 0 && spent + seconds > (is_long_try(rates, who, p, model) ? polling : short_try);
     if (enough && times < most)
         atomic_store_explicit(content, times + 1, memory_order_relaxed);
     if (!holder || before >= 0)
@@ -182,6 +184,8 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* who is seldom tried has few chances to show what it can do */
     _Atomic float *seen = &rates->seen[who][p->type][shape][work];
     float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
+    if (holder && old > 0 && ratio > 2 * old) /* as a rule somebody else had the processor */
+        ratio = 2 * old;
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
     count(rates, who, holder, p, model, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
@@ -245,7 +249,7 @@ static bool read_line(const char *line, struct gg_rates *rates)
     char name[32];
     double value;
     int who, type, shape, work;
-    if (sscanf(line, "seen %d %d %d %d %lf", &who, &type, &shape, &work, &value) == 5) {
+    if (sscanf(line, "took %d %d %d %d %lf", &who, &type, &shape, &work, &value) == 5) {
         if ((who | type) & ~1 || shape < 0 || shape >= GG_SHAPES || work < 0 || work >= GG_WORKS || !(value > 0.01 && value < 100))
             return false;
         const double most = 4; /* what another process has seen, perhaps on a busy machine, is not to keep a side from being tried soon */
@@ -333,7 +337,7 @@ bool gg_rates_save(void)
         int work = i % GG_WORKS, shape = i / GG_WORKS % GG_SHAPES, type = i / GG_WORKS / GG_SHAPES % 2, who = i / GG_WORKS / GG_SHAPES / 2;
         float value = atomic_load_explicit(&rates->seen[who][type][shape][work], memory_order_relaxed);
         if (value > 0)
-            fprintf(file, "seen %d %d %d %d %.3f\n", who, type, shape, work, (double)value);
+            fprintf(file, "took %d %d %d %d %.3f\n", who, type, shape, work, (double)value);
     }
     fprintf(file, "end\n");
     uselocale(theirs);

@@ -8,8 +8,8 @@
 
 #include "gemm.h"
 
-/* Calls are alike when they are on the same side of 2^i multiply-adds and in the same class of shape. */
-enum { GG_SHAPES = 4, GG_WORKS = 32 };
+/* Calls are alike when they are between the same two of 2^i and 1.5 2^i multiply-adds and in the same class of shape. */
+enum { GG_SHAPES = 4, GG_WORKS = 64 };
 enum { GG_ON_CPU, GG_ON_GPU };
 
 struct gg_rates {

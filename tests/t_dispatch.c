@@ -66,6 +66,33 @@ static const struct {
     {8, GG_MODE_AUTO, GG_GPU_FORKED, H, D, H, GG_PATH_STAGED, GG_FORKED, 0, 0},
 };
 
+/* A BLAS whose threads have to be woken is the slower one for two calls and the faster one from then on; and now and then one of its calls is slow because
+ * somebody else has the processor. */
+static void woken_threads(void)
+{
+    struct gg_rates *force = gg_rates();
+    gg_rates_default(force, 16);
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+    f.rates = force;
+    f.may_try = true;
+    struct gg_gemm p = square(96);
+    struct gg_decision d = gg_dispatch(&p, &f);
+    gg_rates_learn(GG_ON_CPU, &p, d.model_cpu, 37e-6);
+    gg_rates_learn(GG_ON_GPU, &p, d.model_gpu, 28e-6);
+    int on_cpu = 0, awake = 0;
+    for (int i = 0; i < 40000; i++) {
+        d = gg_dispatch(&p, &f);
+        const bool cpu = d.path == GG_PATH_CPU;
+        awake = cpu ? awake + 1 : 0;
+        const double took = !cpu ? 28e-6 : awake == 1 ? 45e-6 : awake == 2 ? 30e-6 : awake % 300 == 0 ? 250e-6 : 18e-6;
+        if (d.reason != GG_TRIAL)
+            gg_rates_hold(cpu ? GG_ON_CPU : GG_ON_GPU, &p);
+        gg_rates_see(cpu ? GG_ON_CPU : GG_ON_GPU, &p, cpu ? d.model_cpu : d.model_gpu, took);
+        on_cpu += i >= 20000 && cpu;
+    }
+    CHECK(on_cpu > 19000);
+}
+
 /* A GPU that was slow once, because others used it, and is ten times as fast as the CPU now, at once or when the CPU's threads have polled for 20 ms:
  * found out in a try, which costs little; and one that stays slow costs less and less. Calls through the rates in force, with times made up. */
 static void tries(void)
@@ -192,6 +219,7 @@ int main(void)
     CHECK(gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
     ready.may_try = false;
     tries();
+    woken_threads();
 
     /* The GPU is started when calls have lost half of what that takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);
