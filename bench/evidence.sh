@@ -45,7 +45,7 @@ like() { if grep -q -m1 avx512f /proc/cpuinfo; then OPENBLAS_CORETYPE=${OPENBLAS
 bench() { GPUGEMM_PRECISION=strict timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { like timeout 200 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
 load() { like timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
-accuracy() { timeout 140 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # which has cuBLAS in TF32, too
+accuracy() { timeout 185 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # which has cuBLAS in TF32, too
 fuzz() { GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 500000 --threads 8 --expect-gpu "$@" | tail -1; }
 
 # A tensor tier; racecheck looks at its kernels alone, and at calls in which no other kernel with clusters runs (tests/t_sanitizer.sh)

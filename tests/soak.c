@@ -368,11 +368,11 @@ int main(int argc, char **argv)
     if (totals->wrong)
         printf("first wrong: %s\n", totals->first_wrong);
     /* Every lane must have seen the largest problem before memory stands still: on two busy cores 70 MB came in the last 1.2 s of a life of 3 s,
-     * 57 MB in the last 5 of 12, 3 MB in the last 8 of 20. */
+     * 57 MB in the last 5 of 12, 3 MB in the last 8 of 20. And been made, of some 50 objects: under ThreadSanitizer the last of six lanes comes late. */
     long most = (life < 15 ? 256L : 64L) << 20;
     if (in_all)
         most = 16L << 20;
-    bool grows = totals->rss_growth > most || totals->gpu_growth > 4 * most || totals->live_growth > (in_all ? 8 : 200);
+    bool grows = totals->rss_growth > most || totals->gpu_growth > 4 * most || totals->live_growth > (in_all ? 8 : life < 15 ? 300 : 200);
     if (expect_gpu && totals->gpu == 0)
         printf("no call was served by the GPU\n");
     return totals->wrong || hangs || crashes || grows || !calls || (expect_gpu && totals->gpu == 0);
