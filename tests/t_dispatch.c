@@ -66,19 +66,27 @@ static const struct {
     {8, GG_MODE_AUTO, GG_GPU_FORKED, H, D, H, GG_PATH_STAGED, GG_FORKED, 0, 0},
 };
 
+/* Where calls like *p have taken so long on either side, and may try the other. */
+static struct gg_facts after_calls(const struct gg_gemm *p, double cpu, double gpu)
+{
+    struct gg_rates *rates_in_force = gg_rates();
+    gg_rates_default(rates_in_force, 16);
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+    f.rates = rates_in_force;
+    f.may_try = true;
+    const struct gg_decision d = gg_dispatch(p, &f);
+    gg_rates_learn(GG_ON_CPU, p, d.model_cpu, cpu);
+    gg_rates_learn(GG_ON_GPU, p, d.model_gpu, gpu);
+    return f;
+}
+
 /* A BLAS whose threads have to be woken is the slower one for two calls and the faster one from then on; and now and then one of its calls is slow because
  * somebody else has the processor. */
 static void woken_threads(void)
 {
-    struct gg_rates *force = gg_rates();
-    gg_rates_default(force, 16);
-    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
-    f.rates = force;
-    f.may_try = true;
-    struct gg_gemm p = square(96);
-    struct gg_decision d = gg_dispatch(&p, &f);
-    gg_rates_learn(GG_ON_CPU, &p, d.model_cpu, 37e-6);
-    gg_rates_learn(GG_ON_GPU, &p, d.model_gpu, 28e-6);
+    const struct gg_gemm p = square(96);
+    const struct gg_facts f = after_calls(&p, 37e-6, 28e-6);
+    struct gg_decision d;
     int on_cpu = 0, awake = 0;
     for (int i = 0; i < 40000; i++) {
         d = gg_dispatch(&p, &f);
@@ -98,15 +106,9 @@ static void woken_threads(void)
 static void tries(void)
 {
     for (int fast = 0; fast < 3; fast++) {
-        struct gg_rates *force = gg_rates();
-        gg_rates_default(force, 16);
-        struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
-        f.rates = force;
-        f.may_try = true;
-        struct gg_gemm p = square(300);
-        struct gg_decision d = gg_dispatch(&p, &f);
-        gg_rates_learn(GG_ON_CPU, &p, d.model_cpu, 1e-3);
-        gg_rates_learn(GG_ON_GPU, &p, d.model_gpu, 2e-3);
+        const struct gg_gemm p = square(300);
+        const struct gg_facts f = after_calls(&p, 1e-3, 2e-3);
+        struct gg_decision d;
         int on_gpu = 0, trials = 0;
         double spent = 0, polling = 0;
         for (int i = 0; i < 2000; i++) {
