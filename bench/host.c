@@ -9,11 +9,12 @@
  * are load.c's.
  *
  * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process: this program starts itself again
- * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again
- * for warm-up (ours for 0.1 s: it learns who is faster), then timed by the wall clock, short calls in batches of 50 us: the median of as many as
- * fit `seconds`. Products of up to 64 x 64 x 64, for which OpenBLAS uses one thread, take turns with OpenBLAS in our process instead. Operands are a
- * case's own: in the heap below 128 KB, as malloc has it, else in mapped memory of 4 KB pages; or page-locked. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out
- * likewise, and the time our kernels take on operands in GPU memory, all measured in this run. */
+ * for each of them, and the processes run one after another. In one, a case is verified at sampled elements (C poisoned there), called again for
+ * warm-up (ours for 0.1 s: it learns who is faster), then timed by the wall clock, short calls in batches of 50 us: the median of as many as fit
+ * `seconds`; the last one says who served. Products of up to 64 x 64 x 64, for which OpenBLAS uses one thread, take turns with OpenBLAS in our
+ * process instead. Operands are a case's own: in the heap below 128 KB, as malloc has it, else in mapped memory of 4 KB pages; or page-locked. The
+ * floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out likewise, and the time our kernels take on
+ * operands in GPU memory, all measured in this run. */
 #include <getopt.h>
 
 #include "problem.h"
@@ -140,10 +141,6 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     double start = now();
     run(p, a, b, c);
     double once = now() - start;
-    if (our_decision) {
-        our_decision(&decision, sizeof decision);
-        snprintf(r.kernel, sizeof r.kernel, "%s%s%s", decision.path, *decision.kernel ? "/" : "", decision.kernel);
-    }
     for (double warm = now(); in_turn && !comparing() && once < 5e-3 && now() - warm < 0.1;) /* ours has to find out who is faster: that passes */
         run(p, a, b, c);
     static fortran_gemm *direct[2];
@@ -172,6 +169,10 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     }
     if (turns)
         *in_turn = (struct result){.rounds = r.rounds, .median = median(theirs, r.rounds), .min = theirs[0], .max = theirs[r.rounds - 1]};
+    if (our_decision) {
+        our_decision(&decision, sizeof decision);
+        snprintf(r.kernel, sizeof r.kernel, "%s%s%s", decision.path, *decision.kernel ? "/" : "", decision.kernel);
+    }
     r.median = median(times, r.rounds), r.min = times[0], r.max = times[r.rounds - 1];
     return r;
 }
