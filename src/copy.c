@@ -309,6 +309,7 @@ int gg_copy_calls(void) { return atomic_load_explicit(&g.calls, memory_order_rel
 
 /* ---- the threads --------------------------------------------------------------------------------------------------------------------------- */
 
+/* Out of the queue, this thread's hand or, where it has nothing to do, another's. NULL: there was nothing for so long that it may sleep. */
 static struct gg_copy *poll_for_work(_Atomic(struct gg_copy *) *hand)
 {
     struct gg_copy *copy = try_to_take();
@@ -319,8 +320,12 @@ static struct gg_copy *poll_for_work(_Atomic(struct gg_copy *) *hand)
     atomic_store_explicit(hand, &empty, memory_order_relaxed);
     bool given = false;
     while (now < end && !copy && !given) {
-        for (int i = 0; i < 20 && !(given = atomic_load_explicit(hand, memory_order_relaxed) != &empty) && !(copy = try_to_take()); i++)
-            gg_relax();
+        for (int i = 0; i < 20 && !copy && !given; i++) {
+            given = atomic_load_explicit(hand, memory_order_relaxed) != &empty;
+            copy = given ? NULL : try_to_take();
+            if (!copy && !given)
+                gg_relax();
+        }
         if (!copy && !given && !(copy = take_back()))
             sched_yield();
         now = gg_now();
