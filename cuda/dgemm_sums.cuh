@@ -121,6 +121,11 @@ struct dgemm_row {
     }
 };
 
+/* A thread's slots of a tile, in the order in which they are stored. A macro: as functions of a function the same loops become other machine code, in kernels
+ * that run their stores once and are as fast as those are short. */
+#define GG_EACH_SLOT                                                                                                                                 \
+    _Pragma("unroll") for (int j = 0; j < FN; j++) _Pragma("unroll") for (int e = 0; e < 2; e++) _Pragma("unroll") for (int i = 0; i < FM; i++)
+
 /* The sums of a consumer thread. */
 template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
@@ -271,30 +276,15 @@ template <typename ROW> struct dgemm_sums : ROW {
             for (int s = 0; s < SLOTS; s++)
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
         } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(out.plain(), 1)) {
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-#pragma unroll
-                    for (int i = 0; i < FM; i++)
-                        *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+            GG_EACH_SLOT
+                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else if (out.whole_pairs()) {
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-#pragma unroll
-                    for (int i = 0; i < FM; i++)
-                        if (out.inside(i, j, e))
-                            *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+            GG_EACH_SLOT
+                if (out.inside(i, j, e))
+                    *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-#pragma unroll
-                    for (int i = 0; i < FM; i++)
-                        out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
+            GG_EACH_SLOT
+                out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
         }
         announce(p, fate, first, unit, rank, thread);
     }
