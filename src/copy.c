@@ -274,8 +274,7 @@ bool gg_copy_help(void)
 
 bool gg_copy_wants_help(void)
 {
-    return atomic_load_explicit(&g.given, memory_order_relaxed) > 0 ||
-           atomic_load_explicit(&g.queued, memory_order_relaxed) > atomic_load_explicit(&g.polling, memory_order_relaxed);
+    return atomic_load_explicit(&g.queued, memory_order_relaxed) > atomic_load_explicit(&g.polling, memory_order_relaxed);
 }
 
 void gg_copy_patience(double waited)
