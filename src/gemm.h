@@ -36,6 +36,9 @@ static inline int64_t gg_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
+static inline int64_t gg_round_up(int64_t x, int64_t unit) { return gg_ceil_div(x, unit) * unit; }
+
 /* How exact sgemm must be. FP32: no less accurate than FFMA, by whichever means is fastest; TF32: 11 significant bits of A and B will do. */
 enum gg_precision { GG_STRICT, GG_FP32, GG_TF32 };
 
@@ -59,11 +62,11 @@ struct gg_gemm {
  * of a leading dimension. */
 static inline struct gg_gemm gg_as_staged(struct gg_gemm p)
 {
-    const int64_t unit = 128 / (int64_t)gg_size(p.type), a = p.a_kmajor ? p.k : p.m, b = p.b_kmajor ? p.k : p.n;
+    const int64_t unit = 128 / (int64_t)gg_size(p.type);
     p.a = p.b = p.c = NULL;
-    p.lda = (a + unit - 1) / unit * unit;
-    p.ldb = (b + unit - 1) / unit * unit;
-    p.ldc = (p.m + unit - 1) / unit * unit;
+    p.lda = gg_round_up(p.a_kmajor ? p.k : p.m, unit);
+    p.ldb = gg_round_up(p.b_kmajor ? p.k : p.n, unit);
+    p.ldc = gg_round_up(p.m, unit);
     return p;
 }
 

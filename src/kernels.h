@@ -84,8 +84,6 @@ enum { GG_PACK_MIB = 512 };
 /* No part of a shared tile is shorter than this many k steps (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
 
-static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
-
 /* Tiles of C. Sizes that no memory holds get the largest number there is. */
 static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
 {

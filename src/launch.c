@@ -83,9 +83,9 @@ static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, str
     args.c = to_a, args.workspace = to_b;
     args.splits = (int)(a * fits);
     if (to_a)
-        product->a = to_a, product->lda = gg_ceil_div(args.m, 4) * 4, product->a_kmajor = 0;
+        product->a = to_a, product->lda = gg_round_up(args.m, 4), product->a_kmajor = 0;
     if (to_b)
-        product->b = to_b, product->ldb = gg_ceil_div(args.n, 4) * 4, product->b_kmajor = 0;
+        product->b = to_b, product->ldb = gg_round_up(args.n, 4), product->b_kmajor = 0;
     args.splits += to_a && args.splits == 0;
     const int of_b = (int)(b * fits) + (to_b && b * fits < 1);
     return start_grid(dev, helper(type, GG_PACK), (struct gg_dim){(unsigned)(args.splits + of_b), 1, 1, 0}, stream, &args);
@@ -107,9 +107,9 @@ static bool plan_packing(const struct gg_kernel *row, const struct gg_gemm *p, s
     const int64_t size = (int64_t)gg_size(p->type);
     *plan = (struct packing){.pass = p->k};
     if (must_pack(row, p->a, p->lda, p->a_kmajor))
-        plan->a_bytes = gg_ceil_div(p->m, 64) * 64 * size;
+        plan->a_bytes = gg_round_up(p->m, 64) * size;
     if (must_pack(row, p->b, p->ldb, p->b_kmajor))
-        plan->b_bytes = gg_ceil_div(p->n, 64) * 64 * size;
+        plan->b_bytes = gg_round_up(p->n, 64) * size;
     if (plan->a_bytes + plan->b_bytes == 0)
         return true;
     const int64_t most = GG_PACK_MIB * INT64_C(1048576) / (plan->a_bytes + plan->b_bytes) / row->tile_k * row->tile_k;

@@ -11,16 +11,6 @@ enum { MOST_BLOCKS = 1 << 20 };
  * happens). Each kernel also loses a tenth of a wave of tiles. */
 static const double ACCUMULATE = 2.5;
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t unit)
-{
-    return ceil_div(a, unit) * unit;
-}
-
 /* Extents of a block, and how many there are each way. */
 struct shape {
     int64_t m, n, k;
@@ -32,9 +22,9 @@ static void measure(struct gg_plan *plan, const struct gg_gemm *p, struct shape 
     struct gg_gemm block = *p;
     block.m = s->m, block.n = s->n, block.k = s->k;
     block = gg_as_staged(block);
-    s->mb = ceil_div(p->m, s->m);
-    s->nb = ceil_div(p->n, s->n);
-    s->kb = ceil_div(p->k, s->k);
+    s->mb = gg_ceil_div(p->m, s->m);
+    s->nb = gg_ceil_div(p->n, s->n);
+    s->kb = gg_ceil_div(p->k, s->k);
     plan->ld[GG_A] = block.lda, plan->ld[GG_B] = block.ldb, plan->ld[GG_C] = block.ldc;
     plan->buffer_size[GG_A] = plan->ld[GG_A] * (p->a_kmajor ? s->m : s->k);
     plan->buffer_size[GG_B] = plan->ld[GG_B] * (p->b_kmajor ? s->n : s->k);
@@ -77,8 +67,8 @@ static int64_t more(int64_t pieces)
 /* Extents of a piece when `extent` is cut in so many, in whole kernel tiles if they are large. */
 static int64_t share(int64_t extent, int64_t pieces)
 {
-    int64_t each = ceil_div(extent, pieces);
-    return each > 1024 ? gg_min(round_up(each, 128), extent) : each;
+    int64_t each = gg_ceil_div(extent, pieces);
+    return each > 1024 ? gg_min(gg_round_up(each, 128), extent) : each;
 }
 
 /* The shapes that promise the shortest times, the best first. */
@@ -162,17 +152,17 @@ static double reached(const struct cuts *cuts, int i)
 static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool early)
 {
     const int64_t tile = 128;
-    int64_t width = gg_max(least, round_up(ceil_div(r.end - r.begin, panels), tile));
+    int64_t width = gg_max(least, gg_round_up(gg_ceil_div(r.end - r.begin, panels), tile));
     struct cuts cuts = {.count = 0, .at = {r.begin}};
     if (early && width > least && r.begin + width < r.end)
-        cuts.at[++cuts.count] = r.begin + gg_max(least, round_up(width / 2, tile));
+        cuts.at[++cuts.count] = r.begin + gg_max(least, gg_round_up(width / 2, tile));
     while (cuts.at[cuts.count] < r.end) {
         cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + width, r.end);
         cuts.count++;
     }
     for (int halved = 0; halved < 2 && cuts.at[cuts.count] - cuts.at[cuts.count - 1] >= 2 * least; halved++) {
         cuts.at[cuts.count + 1] = r.end;
-        cuts.at[cuts.count] = cuts.at[cuts.count - 1] + round_up((r.end - cuts.at[cuts.count - 1]) / 2, tile);
+        cuts.at[cuts.count] = cuts.at[cuts.count - 1] + gg_round_up((r.end - cuts.at[cuts.count - 1]) / 2, tile);
         cuts.count++;
     }
     return cuts;
@@ -181,7 +171,7 @@ static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool 
 /* Slabs of [begin, end), as few as may be, for each kernel adds to all of C; a quarter of the range each, so that the first kernel starts soon. */
 static struct cuts slabs_of(struct gg_range r, int64_t end)
 {
-    const int64_t quarter = round_up(ceil_div(r.end - r.begin, 4), 64);
+    const int64_t quarter = gg_round_up(gg_ceil_div(r.end - r.begin, 4), 64);
     struct cuts cuts = {.count = 0, .at = {r.begin}};
     while (cuts.at[cuts.count] < end) {
         cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + quarter, end);

@@ -479,9 +479,8 @@ static struct gg_choice ffma_for(const struct gg_gemm *p, const struct gg_arch *
  * ffma: what p would have in a chain where it lies, or NULL. */
 static bool chain_serves(double seconds, const struct gg_gemm *p, const struct gg_arch *arch, const struct gg_choice *ffma)
 {
-    struct gg_gemm aligned = *p, tiled;
-    aligned.a = aligned.b = aligned.c = NULL;
-    aligned.lda = gg_ceil_div(p->lda, 4) * 4, aligned.ldb = gg_ceil_div(p->ldb, 4) * 4, aligned.ldc = gg_ceil_div(p->ldc, 4) * 4;
+    const struct gg_gemm aligned = gg_as_staged(*p);
+    struct gg_gemm tiled;
     const bool lies_well = ffma && !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
     const struct gg_choice strict = lies_well ? *ffma : ffma_for(&aligned, arch, OF_CHAINS);
     return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled, arch);
