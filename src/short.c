@@ -1,4 +1,4 @@
-/* short.c — owns staged calls so short (up to sgemm n = 1024) that a plan would cost more than it saves: the whole problem goes through the lane's
+/* short.c — owns staged calls so short (up to sgemm n = 730) that a plan would cost more than it saves: the whole problem goes through the lane's
  * own page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed, or a kernel fetches
  * it; one kernel multiplies; C is written by it into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by
  * staged.c. */
@@ -11,6 +11,7 @@
 #include "copy.h"
 #include "kernels.h"
 #include "operand.h"
+#include "rates.h"
 #include "real.h"
 #include "trace.h"
 
@@ -23,6 +24,11 @@ static const double soon = 40e-6;
  * bytes that are in memory and not in the processor's caches, all calls' copies up one behind the other (H200, 2026-11, sgemm n = 512, 16 threads: 3
  * times the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0). */
 enum { CROWD = 4 };
+
+/* A call beside which there is no other is short up to here: what is longer and has much of C to bring down gains by overlapping that with the upload (H200,
+ * 2026-11, whole and in 5 to 7 steps: sgemm 640 165 and 184 us, 768 231 and 217, 1024 341 and 300, dgemm 512 191 and 193, 640 281 and 254; four threads
+ * with 1024 each 4500 and 3400 calls a second). */
+static const int64_t lone_bytes = 13 << 19;
 
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11; at n = 768 20 µs, at 1024
  * none). */
@@ -57,6 +63,10 @@ struct legs {
     struct gg_copy copies[MOST_LEGS * GG_PIECES];
     int cut, posted;
 };
+
+/* A copy takes so much of the link's time beside what its bytes take (H200: 32 MB in 613 us, in pieces of 1 MB in 697), and is to be handed to the driver so
+ * long before the link has nothing else to do. */
+static const double copy_seconds = 2.6e-6, ahead = 8e-6;
 
 /* Lays the three out one behind the other. The bytes they need, or INT64_MAX. */
 static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
@@ -141,7 +151,18 @@ static void await(struct leg *leg)
 bool gg_is_short(const struct gg_gemm *p)
 {
     struct packed packed[3];
-    return pack_plan(p, packed) <= GG_SHORT_BYTES;
+    const int64_t bytes = pack_plan(p, packed);
+    return bytes <= GG_SHORT_BYTES && (bytes <= lone_bytes || packed[GG_C].bytes < bytes / 16 || gg_copy_calls() > 0);
+}
+
+/* Is the next leg packed before the link wants more? Until it is, or that is so. */
+static bool is_in_time(struct leg *next, double wanted)
+{
+    bool made;
+    while (!(made = gg_copy_made(&next->left)) && gg_now() < wanted)
+        if (!gg_copy_help())
+            gg_relax();
+    return made && gg_now() < wanted;
 }
 
 /* Packs A and B (and C, when beta asks for it) and sends them up. Copy threads pack all at once, a thread that is alone leg by leg. */
@@ -153,6 +174,7 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
     const bool fetched = packed[inputs - 1].offset + packed[inputs - 1].bytes <= fetched_bytes;
     int count = 0;
     int64_t sent = 0;
+    double busy_until = 0; /* the link */
     bool good = true;
     for (int x = GG_A; x < inputs; x++) {
         const struct packed *o = &packed[x];
@@ -171,10 +193,13 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
         if (alone)
             start(legs, leg, lane, true, SELF);
         await(leg);
-        if (fetched && alone && i + 1 < count) /* a launch takes this thread as long as packing does */
+        /* What is packed while the link is busy goes together. And alone a launch takes this thread as long as packing does. */
+        if (i + 1 < count && (fetched ? alone : is_in_time(&legs->legs[i + 1], busy_until - ahead)))
             continue;
         good = good && (fetched ? gg_fetch(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
                                 : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, stream));
+        const double now = gg_now();
+        busy_until = (busy_until > now ? busy_until : now) + copy_seconds + (double)bytes / gg_rates()->pinned;
         outcome->bytes_up += bytes;
         sent = end;
     }

@@ -123,7 +123,7 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     memcpy(expected, c, (size_t)(p.ldc * n) * sizeof *expected);
     p.a = a, p.b = b, p.c = c;
     struct gg_plan plan;
-    const struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = 4e12, .flops = 50e12 / 1000, .sms = 132, .chain = chain};
+    const struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = 4e12, .flops = 50e12 / 1000, .sms = 132, .chain = chain, .chain_tiles = 132};
     if (!gg_plan_make(&plan, &p, budget, &speed)) {
         if (least_blocks) printf("no plan: %ld %ld %ld in %ld\n", (long)m, (long)n, (long)k, (long)budget);
         CHECK(least_blocks == 0);
@@ -174,9 +174,26 @@ static void check_large(bool ta, bool tb)
     gg_plan_free(&plan);
 }
 
+/* And what is tall or of middling size leaves as it comes, panel by panel, not after one step or slabs. */
+static void check_panels(enum gg_type type, int64_t m, int64_t n, int64_t k)
+{
+    const struct gg_gemm p = {.type = type, .b_kmajor = true, .m = m, .n = n, .k = k, .lda = m, .ldb = k, .ldc = m, .alpha = 1};
+    const struct gg_speed speed = {.up = 47e9, .down = 45e9, .memory = 4.25e12, .flops = 30e12, .sms = 132};
+    struct gg_plan plan;
+    CHECK(gg_plan_make(&plan, &p, (int64_t)100 << 30, &speed));
+    CHECK(plan.blocks == 1 && plan.step_count >= 3 && plan.steps[0].loads < plan.load_count);
+    for (int i = 0; i < plan.step_count; i++)
+        CHECK(plan.steps[i].last && plan.steps[i].depth.end - plan.steps[i].depth.begin == k);
+    gg_plan_free(&plan);
+}
+
 int main(void)
 {
     const int64_t lots = 1 << 30, mb = 1 << 20;
+    check_panels(GG_D, 100000, 64, 64);
+    check_panels(GG_S, 64, 100000, 64);
+    check_panels(GG_D, 768, 768, 768);
+    check_panels(GG_S, 1152, 1152, 1152);
     for (int layout = 0; layout < 8; layout++) {
         chain = layout < 4 ? 0 : 1e-9;
         try(1, 1, 1, layout & 1, layout & 2, 0, lots, 1);
