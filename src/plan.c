@@ -377,8 +377,8 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
 }
 
 /* A chain's blocks run one after the other, each as long as a round of tiles at least; strips side by side, in tiles of 64 x 64 or less. (Fitted to sgemm
- * 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: they take 0.93 to 1.21 times what is said here, those of one problem
- * mostly within 0.04 of each other. Taking strips for waves of tiles of 128 it was 0.5 to 1.1, and slabs were chosen that took a fifth longer.) */
+ * 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: they take 0.82 to 1.21 times what is said here, strips of one problem
+ * within 0.05 of each other. With strips as waves of tiles of 128 it was 0.42 to 1.08, and slabs were chosen that took a fifth longer.) */
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6; /* of the calling thread's time */
