@@ -12,7 +12,7 @@ struct gg_copy {
     const char *src;
     int64_t dst_pitch, src_pitch, width, lines;
     bool cached;       /* write through the caches: the next reader is this processor; or so much is to be packed that it leaves them by itself
-                          (H200's host: dgemm 8192 28.3 ms so, 30.2 past them; 4096 7.3 and 7.9, sgemm 4096 4.19 and 4.38, 2048 1.39 and 1.34) */
+                          (H200's host: dgemm 8192 28.3 ms so, 30.2 past them; 4096 7.3 and 7.9, sgemm 4096 4.19 and 4.38, 2300 1.10 and 1.16, 2048 1.39 and 1.34) */
     _Atomic int *left; /* copies still to be made of those that belong together; decreased with release order */
     struct gg_copy *next;
 };

@@ -377,11 +377,13 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
 }
 
 /* A chain's blocks run one after the other, each as long as a round of tiles at least; strips side by side, in tiles of 64 x 64 or less. (Fitted to sgemm
- * 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: they take 0.82 to 1.21 times what is said here, strips of one problem
- * within 0.05 of each other. With strips as waves of tiles of 128 it was 0.42 to 1.08, and slabs were chosen that took a fifth longer.) */
+ * 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: without `a_step` they take 0.82 to 1.21 times what is said here, strips of
+ * one problem within 0.05 of each other. With strips as waves of tiles of 128 it was 0.42 to 1.08, and slabs were chosen that took a fifth longer.) Finer
+ * cuts that promised no more have not kept it, hence a_step (of 8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not certified for FP16 2500 1.60
+ * and 1.82). */
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
-    const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6; /* of the calling thread's time */
+    const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6 /* of the calling thread's time */, a_step = 10e-6;
     const double round = plan->chain ? speed->chain / (double)gg_ceil_div(gg_ceil_div(p->m, 128) * gg_ceil_div(p->n, 128), speed->chain_tiles) : 0;
     double up = 0, launched = 0, gpu = 0, down = 0;
     int load = 0;
@@ -411,10 +413,10 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
         if (s->last)
             down = (down > done ? down : done) + copy + link_bytes(p, speed, GG_C, s->rows, s->cols) / speed->down;
     }
-    return down;
+    return down + a_step * plan->step_count;
 }
 
-/* A large product whose upload takes far longer than its kernels: the model does not know that short lines and small chunks delay the upload. (H200: sgemm
+/* A large product whose upload takes far longer than its kernels: the model says too little of how short lines and small chunks delay it. (H200: sgemm
  * 2048, 34 MB: either way the same.) */
 static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
 {
@@ -423,8 +425,7 @@ static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
     return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.6 * bytes / speed->up;
 }
 
-/* Lists what `mix` makes of the problem, and how long that takes: by kernels, or by the chain. A little longer for every step, for finer cuts that promised
- * no more have not kept it (H200, of 8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not certified for FP16 2500 1.60 and 1.82). */
+/* Lists what `mix` makes of the problem, and how long that takes: by kernels, or by the chain. */
 static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed, struct mixture mix, bool chain)
 {
     struct gg_speed with = *speed;
@@ -437,8 +438,7 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     else
         list_one_first(plan, p, mix.order == A_FIRST, mix.panels, chain);
     plan->chain = chain;
-    const double a_step = 10e-6;
-    return plan->seconds = gg_plan_seconds(plan, p, &with) + a_step * plan->step_count;
+    return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
 
 enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, SLAB_AND_BOTH_BY_16 = 9, ONE_FIRST = 17, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 23 };

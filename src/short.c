@@ -1,4 +1,4 @@
-/* short.c — owns staged calls so short (up to sgemm n = 730) that a plan would cost more than it saves: the whole problem goes through the lane's
+/* short.c — owns staged calls so short (up to sgemm n = 740) that a plan would cost more than it saves: the whole problem goes through the lane's
  * own page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed, or a kernel fetches
  * it; one kernel multiplies; C is written by it into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by
  * staged.c. */
@@ -28,7 +28,7 @@ enum { CROWD = 4 };
 /* A call beside which there is no other is short up to here: what is longer and has much of C to bring down gains by overlapping that with the upload (H200,
  * 2026-11, whole and in 5 to 7 steps: sgemm 640 165 and 184 us, 768 231 and 217, 1024 341 and 300, dgemm 512 191 and 193, 640 281 and 254; four threads
  * with 1024 each 4500 and 3400 calls a second). */
-static const int64_t lone_bytes = 13 << 19;
+static const int64_t lone_bytes = GG_SHORT_BYTES / 2;
 
 /* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11; at n = 768 20 µs, at 1024
  * none). */
