@@ -21,7 +21,11 @@ enum symbol {
 static struct {
     _Atomic(void *) routine; /* NULL: there is none */
     _Atomic enum { UNKNOWN, KNOWN, ILP64_UNDER_PLAIN_NAME } state;
+    _Atomic(void *) straight; /* the routine, once a tiny call may go there at once: straight() */
 } real[SYMBOLS];
+
+/* Has the real BLAS called us in the meantime? Its cblas_dgemm may call dgemm_, which is ours (the reference's does, and BLIS's). */
+static _Thread_local bool came_back;
 
 struct call {
     enum symbol symbol;
@@ -57,7 +61,7 @@ static bool served(struct call *call, bool narrow)
         look_up(call, narrow);
     call->routine = atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed);
     if (gg_real_inside()) { /* one call of the user's is one decision */
-        call->recorded = true;
+        came_back = call->recorded = true;
         return false;
     }
     if (gg_watched())
@@ -88,8 +92,10 @@ static bool served(struct call *call, bool narrow)
         gg_record(&call->record);
     }
     call->entered = !complete && !call->recorded;
-    if (call->entered)
+    if (call->entered) {
+        came_back = false;
         gg_real_enter();
+    }
     call->declined = call->entered && call->record.model > 0 ? gg_now() : 0;
     return complete;
 }
@@ -100,6 +106,9 @@ static void end(struct call *call)
         gg_real_leave();
     if (call->recorded)
         return;
+    if (call->record.reason == GG_TOO_SMALL && call->start == 0 && !came_back &&
+        !atomic_load_explicit(&real[call->symbol].straight, memory_order_relaxed))
+        atomic_store_explicit(&real[call->symbol].straight, call->routine, memory_order_release);
     if (call->declined > 0)
         gg_rates_see(GG_ON_CPU, &call->p, call->record.model, gg_now() - call->declined);
     if (call->start > 0)
@@ -108,23 +117,22 @@ static void end(struct call *call)
 }
 
 /* The short way, of a call too small for any GPU on operands in host memory: the real BLAS's routine, to go to at once, for what is done here beside
- * such a product shows (bench/declined.c). NULL: the long way. */
-static inline void *straight(enum symbol symbol, const char *name, const struct gg_gemm *p)
+ * such a product shows (bench/declined.c). NULL: the long way. Open once a call that was too small went the long way, with nobody watching, and the
+ * real BLAS did not come back. Whether the other arguments are legal is the real BLAS's to find out. */
+static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, int64_t n, int64_t k, double alpha, const void *a, const void *b,
+                             const void *c)
 {
-    if (p->alpha == 0 || atomic_load_explicit(&gg_watch, memory_order_acquire) != GG_UNWATCHED ||
-        atomic_load_explicit(&real[symbol].state, memory_order_acquire) != KNOWN || gg_real_inside() ||
-        !gg_is_tiny(p->m, p->n, p->k, p->a, p->b, p->c))
+    void *routine = atomic_load_explicit(&real[symbol].straight, memory_order_acquire);
+    if (!routine || !gg_is_tiny(m, n, k) || alpha == 0 || gg_real_inside() || !gg_last.own || !(gg_gpu_own(a, b, c) || gg_on_host(a, b, c)))
         return NULL;
-    void *routine = atomic_load_explicit(&real[symbol].routine, memory_order_relaxed);
-    if (routine)
-        gg_record_tiny(name, p->type, p->m, p->n, p->k);
+    gg_record_tiny(type, m, n, k);
     return routine;
 }
 
-/* Two functions a spelling: the exported one, which has little to save, and the long way behind it.
+/* Two functions a spelling: the exported one, which has little to save and ends the short way with a jump, and the long way behind it.
  *
- * The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. The short way ends with a jump, which
- * leaves the real BLAS its caller's own frame, with the lengths if they are there; not CBLAS's, which may come back (gg_real_inside). */
+ * The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. The jump leaves the real BLAS its
+ * caller's own frame, with the lengths if they are there. */
 #define GG_F77_PARAMETERS(INT)                                                                                                                       \
     const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha, const void *a, const INT *lda,              \
         const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc
@@ -144,8 +152,7 @@ static inline void *straight(enum symbol symbol, const char *name, const struct 
     }                                                                                                                                                \
     GG_EXPORT void NAME(GG_F77_PARAMETERS(INT))                                                                                                      \
     {                                                                                                                                                \
-        struct gg_gemm p;                                                                                                                            \
-        void *routine = GG_F77_CHECK(TYPE, &p) ? NULL : straight(ID_##NAME, #NAME, &p);                                                              \
+        void *routine = straight(ID_##NAME, TYPE, *m, *n, *k, gg_check_scalar(TYPE, alpha), a, b, c);                                                \
         if (routine)                                                                                                                                 \
             ((f77_gemm *)routine)(GG_F77_ARGUMENTS);                                                                                                 \
         else                                                                                                                                         \
@@ -172,15 +179,12 @@ static inline void *straight(enum symbol symbol, const char *name, const struct 
     }                                                                                                                                                \
     GG_EXPORT void NAME(GG_CBLAS_PARAMETERS(T))                                                                                                      \
     {                                                                                                                                                \
-        struct gg_gemm p;                                                                                                                            \
-        void *routine = GG_CBLAS_CHECK(TYPE, INT, &p) ? NULL : straight(ID_##NAME, #NAME, &p);                                                       \
-        if (routine) {                                                                                                                               \
-            gg_real_enter();                                                                                                                         \
+        const bool rows = layout == GG_ROW_MAJOR;                                                                                                    \
+        void *routine = straight(ID_##NAME, TYPE, rows ? (INT)n : (INT)m, rows ? (INT)m : (INT)n, (INT)k, (double)alpha, a, b, c);                   \
+        if (routine)                                                                                                                                 \
             ((cblas_##T##_gemm *)routine)(GG_CBLAS_ARGUMENTS);                                                                                       \
-            gg_real_leave();                                                                                                                         \
-        } else {                                                                                                                                     \
+        else                                                                                                                                         \
             NAME##_long(__builtin_return_address(0), GG_CBLAS_ARGUMENTS);                                                                            \
-        }                                                                                                                                            \
     }
 
 typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,

@@ -6,6 +6,8 @@
 #ifndef GG_GPU_H
 #define GG_GPU_H
 
+#include <stdatomic.h>
+
 #include "gemm.h"
 
 struct gg_kernel; /* kernels.h: a row of cuda/kernels.def */
@@ -55,7 +57,25 @@ const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; ""
 /* Has anybody in this process loaded the CUDA driver? Only then can a pointer be other than HOST. A few nanoseconds. */
 bool gg_gpu_loaded(void);
 
-/* Are all three in host memory, page-locked or not? The driver is not asked (0.1 µs a pointer) about memory that is the process's own for good, and
+/* Memory that is the process's own as long as it lives, so no GPU's: the program's data with its heap behind them, and the first thread's stack,
+ * for 128 MB below whose end the kernel puts nothing else. Known from the first call of gg_gpu_on_host on; the heap's length is what it was at the
+ * last. */
+enum { GG_OWN_STACK = 64 << 20 };
+extern struct gg_own {
+    _Atomic uintptr_t heap_bytes;
+    uintptr_t heap, stack; /* where they begin; not written again once heap_bytes is not 0 */
+} gg_own;
+
+/* Are all three in there? */
+static inline bool gg_gpu_own(const void *a, const void *b, const void *c)
+{
+    const uintptr_t bytes = atomic_load_explicit(&gg_own.heap_bytes, memory_order_acquire), heap = gg_own.heap, stack = gg_own.stack;
+#define GG_OWN(p) ((uintptr_t)(p)-heap < bytes || (uintptr_t)(p)-stack < GG_OWN_STACK)
+    return GG_OWN(a) && GG_OWN(b) && GG_OWN(c);
+#undef GG_OWN
+}
+
+/* Are all three in host memory, page-locked or not? The driver is not asked (0.1 µs a pointer) about memory that is the process's own, and
  * what it has said of the same pages is remembered for some microseconds. */
 bool gg_gpu_on_host(const void *a, const void *b, const void *c);
 

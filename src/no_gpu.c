@@ -24,6 +24,8 @@ bool gg_thread_start(void *(*body)(void *), void *argument)
     return false;
 }
 
+struct gg_own gg_own = {.heap_bytes = UINTPTR_MAX};
+
 bool gg_gpu_on_host(const void *a, const void *b, const void *c)
 {
     (void)a, (void)b, (void)c;

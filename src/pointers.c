@@ -11,31 +11,30 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Memory that is the process's own as long as it lives, so no GPU's: the program's data, its heap and the first thread's stack. */
-static struct {
-    _Atomic bool known;
-    pthread_once_t once;
-    uintptr_t data, data_end, heap, stack_end;
-} own = {.once = PTHREAD_ONCE_INIT, .heap = UINTPTR_MAX};
+struct gg_own gg_own = {.stack = -(uintptr_t)GG_OWN_STACK}; /* where no program has anything */
 
-/* The program's segment that can be written, from its own headers. */
-static void find_data(void)
+/* Where the program's data begin, the segment that can be written, by its own headers; 0: unknown. */
+static uintptr_t find_data(void)
 {
     const Elf64_Phdr *headers = (const Elf64_Phdr *)getauxval(AT_PHDR);
-    uintptr_t loaded_at = 0;
+    uintptr_t loaded_at = 0, data = 0;
     for (unsigned long i = 0; headers && i < getauxval(AT_PHNUM); i++) {
         if (headers[i].p_type == PT_PHDR)
             loaded_at = (uintptr_t)headers - headers[i].p_vaddr;
-        if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_W) {
-            own.data = loaded_at + headers[i].p_vaddr;
-            own.data_end = own.data + headers[i].p_memsz;
-        }
+        if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_W)
+            data = loaded_at + headers[i].p_vaddr;
     }
+    return data;
 }
+
+/* The kernel begins the heap behind the data, at random but less than so far away, and puts nothing in between. A program that was started by naming
+ * the loader has it elsewhere. */
+static const uintptr_t HEAP_NEAR = 2u << 30;
 
 static void find_own(void)
 {
     enum { STACK = 28, HEAP = 47 }; /* fields of /proc/self/stat, where each begins */
+    uintptr_t stack_end = 0, heap = 0;
     char text[1024];
     const int saved = errno;
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -48,21 +47,12 @@ static void find_own(void)
         at = strchr(at + 1, ' ');
         const uintptr_t address = at && (field == STACK || field == HEAP) ? strtoull(at + 1, NULL, 10) : 0;
         if (address)
-            *(field == STACK ? &own.stack_end : &own.heap) = address;
+            *(field == STACK ? &stack_end : &heap) = address;
     }
-    find_data();
+    const uintptr_t data = find_data();
+    gg_own.heap = heap && data < heap && heap - data < HEAP_NEAR ? data : heap;
+    gg_own.stack = stack_end - GG_OWN_STACK;
     errno = saved;
-    atomic_store_explicit(&own.known, true, memory_order_release);
-}
-
-static bool is_own(const void *pointer, uintptr_t heap_end)
-{
-    const uintptr_t p = (uintptr_t)pointer;
-    if ((p >= own.heap && p < heap_end) || (p >= own.data && p < own.data_end))
-        return true;
-    /* The first thread's stack is from here to where it began, and nothing else is mapped for 128 MB below the end of that. */
-    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    return p >= here && p < own.stack_end && own.stack_end - here < 64 << 20;
 }
 
 /* Ticks of the processor's clock, about 3e9 a second; 0 where there is none that is as cheap. */
@@ -104,10 +94,14 @@ static __attribute__((noinline)) bool are_remembered(const void *a, const void *
 
 bool gg_gpu_on_host(const void *a, const void *b, const void *c)
 {
-    if (!atomic_load_explicit(&own.known, memory_order_acquire))
-        pthread_once(&own.once, find_own);
-    const uintptr_t heap_end = (uintptr_t)sbrk(0);
-    return (is_own(a, heap_end) && is_own(b, heap_end) && is_own(c, heap_end)) || !gg_gpu_loaded() || are_remembered(a, b, c);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uintptr_t bytes = atomic_load_explicit(&gg_own.heap_bytes, memory_order_acquire);
+    if (!bytes)
+        pthread_once(&once, find_own);
+    const uintptr_t now = gg_own.heap ? (uintptr_t)sbrk(0) - gg_own.heap : 0;
+    if (now != bytes)
+        atomic_store_explicit(&gg_own.heap_bytes, now, memory_order_release);
+    return gg_gpu_own(a, b, c) || !gg_gpu_loaded() || are_remembered(a, b, c);
 }
 
 /* By the kernel, not by touching it. */

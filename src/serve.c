@@ -156,11 +156,9 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     return complete;
 }
 
-bool gg_is_tiny(int64_t m, int64_t n, int64_t k, const void *a, const void *b, const void *c)
+bool gg_on_host(const void *a, const void *b, const void *c)
 {
-    const int64_t most = 64 * 64 * 64;
-    return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most && gg_config()->mode == GG_MODE_AUTO &&
-           (pointer_mode == GPUGEMM_POINTER_HOST || gg_gpu_on_host(a, b, c));
+    return pointer_mode == GPUGEMM_POINTER_HOST || gg_gpu_on_host(a, b, c);
 }
 
 bool gg_serve(const struct gg_request *request, struct gg_record *record)
@@ -169,7 +167,7 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     record->p = p;
     record->type = p->type;
     on_gpu = false;
-    if (p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k, p->a, p->b, p->c)) {
+    if (p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k) && gg_config()->mode == GG_MODE_AUTO && gg_on_host(p->a, p->b, p->c)) {
         record->reason = GG_TOO_SMALL;
         return false;
     }

@@ -17,9 +17,16 @@ struct gg_request {
  * Fills *record but for its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
-/* Too small for any GPU (its latency alone costs more), m, n and k not 0, and not in its memory: found out without the driver and with multiplications of
- * integers, for such calls come by the million. gg_serve refuses them, as GG_TOO_SMALL; entry.c does not even ask it. */
-bool gg_is_tiny(int64_t m, int64_t n, int64_t k, const void *a, const void *b, const void *c);
+/* Too small for any GPU (its latency alone costs more) and none of m, n and k 0: found out with multiplications of integers, for such calls come by
+ * the million. Where their operands are in host memory gg_serve refuses them at once, as GG_TOO_SMALL; entry.c does not even ask it. */
+static inline bool gg_is_tiny(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t most = 64 * 64 * 64;
+    return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most;
+}
+
+/* Are all three in host memory? By what the thread has said (gpugemm_set_pointer_mode), else by gg_gpu_on_host. */
+bool gg_on_host(const void *a, const void *b, const void *c);
 
 /* How exact the calling thread's sgemm must be: what it has set, else the environment's. */
 enum gg_precision gg_precision_in_force(void);

@@ -49,22 +49,11 @@ static struct {
 
 _Atomic int gg_watch;
 
-/* Each thread counts its calls for itself, in a line of its own: an addition that others may do at the same time costs a tiny call 5 ns, and many
- * times that when they do. Threads that come when all lines are taken share the last; lines are not given back. */
-enum { OWN_LINES = 63 };
-static struct {
-    _Alignas(64) _Atomic uint64_t calls[2][GG_PATHS];
-} lines[OWN_LINES + 1];
+/* Threads that come when all lines are taken share the last; lines are not given back. */
+enum { OWN_LINES = 1023 };
+static struct gg_calls lines[OWN_LINES + 1];
 
-/* What gpugemm_last_decision shows. Every call writes it, the tiny ones too: so it is no larger than it must be. */
-static _Thread_local struct {
-    const char *symbol; /* NULL before the first call */
-    const struct gg_kernel *kernel;
-    int64_t m, n, k;
-    double predicted_cpu, predicted_gpu;
-    unsigned char type, path, reason;
-    unsigned char line; /* of lines[], and 1; 0: none yet */
-} last;
+_Thread_local struct gg_last gg_last;
 
 /* ---- the table and the file ---------------------------------------------------------------------------------------------------------------- */
 
@@ -278,46 +267,34 @@ static void count(const struct gg_record *r)
     pthread_mutex_unlock(&g.lock);
 }
 
-static __attribute__((noinline)) void take_line(void)
+/* A line of the calling thread's own, or NULL when all are taken. */
+static struct gg_calls *take_line(void)
 {
     int before = atomic_load(&g.threads);
     while (before < OWN_LINES && !atomic_compare_exchange_weak(&g.threads, &before, before + 1))
         ;
-    last.line = (unsigned char)(1 + before);
-}
-
-static inline void remember(const char *symbol, enum gg_type type, enum gg_path path, enum gg_reason reason, int64_t m, int64_t n, int64_t k)
-{
-    if (!last.line)
-        take_line();
-    _Atomic uint64_t *calls = &lines[last.line - 1].calls[type][path];
-    if (last.line <= OWN_LINES)
-        atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
-    last.symbol = symbol;
-    last.kernel = NULL;
-    last.m = m;
-    last.n = n;
-    last.k = k;
-    last.predicted_cpu = last.predicted_gpu = 0;
-    last.type = (unsigned char)type;
-    last.path = (unsigned char)path;
-    last.reason = (unsigned char)reason;
-}
-
-void gg_record_tiny(const char *symbol, enum gg_type type, int64_t m, int64_t n, int64_t k)
-{
-    remember(symbol, type, GG_PATH_CPU, GG_TOO_SMALL, m, n, k);
+    return before < OWN_LINES ? &lines[before] : NULL;
 }
 
 void gg_record(const struct gg_record *r)
 {
     const struct gg_gemm none = {0}, *p = r->p ? r->p : &none;
-    remember(r->symbol, r->type, r->path, r->reason, p->m, p->n, p->k);
-    last.kernel = r->kernel;
-    last.predicted_cpu = r->predicted_cpu;
-    last.predicted_gpu = r->predicted_gpu;
+    struct gg_calls *own = gg_last.own ? gg_last.own : take_line();
+    if (own)
+        gg_count(&own->of[r->type][r->path]);
+    else
+        atomic_fetch_add_explicit(&lines[OWN_LINES].of[r->type][r->path], 1, memory_order_relaxed);
+    gg_last = (struct gg_last){.own = own,
+                               .kernel = r->kernel,
+                               .m = p->m,
+                               .n = p->n,
+                               .k = p->k,
+                               .predicted_cpu = r->predicted_cpu,
+                               .predicted_gpu = r->predicted_gpu,
+                               .any = true,
+                               .type = (unsigned char)r->type,
+                               .path = (unsigned char)r->path,
+                               .reason = (unsigned char)r->reason};
     if (r->path != GG_PATH_CPU) {
         atomic_fetch_add_explicit(&g.bytes_up, (uint64_t)r->bytes_up, memory_order_relaxed);
         atomic_fetch_add_explicit(&g.bytes_down, (uint64_t)r->bytes_down, memory_order_relaxed);
@@ -339,7 +316,7 @@ static uint64_t counted(enum gg_type type, enum gg_path path)
 {
     uint64_t calls = 0;
     for (int line = 0; line <= OWN_LINES; line++)
-        calls += atomic_load(&lines[line].calls[type][path]);
+        calls += atomic_load(&lines[line].of[type][path]);
     return calls;
 }
 
@@ -370,18 +347,18 @@ void gpugemm_stats_reset(void)
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size)
 {
-    bool any = last.symbol != NULL;
-    struct gpugemm_decision now = {.routine = !any                ? ""
-                                              : last.type == GG_S ? "sgemm"
-                                                                  : "dgemm",
-                                   .path = gg_path_text((enum gg_path)last.path),
-                                   .kernel = last.kernel ? last.kernel->name : "",
-                                   .reason = any ? gg_reason_text((enum gg_reason)last.reason) : "",
-                                   .m = last.m,
-                                   .n = last.n,
-                                   .k = last.k,
-                                   .predicted_cpu = last.predicted_cpu,
-                                   .predicted_gpu = last.predicted_gpu};
+    const struct gg_last *last = &gg_last;
+    struct gpugemm_decision now = {.routine = !last->any           ? ""
+                                              : last->type == GG_S ? "sgemm"
+                                                                   : "dgemm",
+                                   .path = gg_path_text((enum gg_path)last->path),
+                                   .kernel = last->kernel ? last->kernel->name : "",
+                                   .reason = last->any ? gg_reason_text((enum gg_reason)last->reason) : "",
+                                   .m = last->m,
+                                   .n = last->n,
+                                   .k = last->k,
+                                   .predicted_cpu = last->predicted_cpu,
+                                   .predicted_gpu = last->predicted_gpu};
     memset(decision, 0, size);
     memcpy(decision, &now, size < sizeof now ? size : sizeof now);
 }

@@ -46,8 +46,36 @@ static inline bool gg_watched(void)
 /* Counts the call, remembers it as the thread's last decision, and has it traced. */
 void gg_record(const struct gg_record *record);
 
-/* The same for a call that was too small (GG_TOO_SMALL), when nobody watches. */
-void gg_record_tiny(const char *symbol, enum gg_type type, int64_t m, int64_t n, int64_t k);
+/* A thread's calls, in a cache line of its own: an addition that others may make at the same time costs a tiny call 5 ns, and many times that when
+ * they do. */
+struct gg_calls {
+    _Alignas(64) _Atomic uint64_t of[2][GG_PATHS];
+};
+
+static inline void gg_count(_Atomic uint64_t *calls)
+{
+    atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* The calling thread's calls, and the last of them as gpugemm_last_decision shows it. */
+struct gg_last {
+    struct gg_calls *own; /* NULL before the first call, and in a thread that came when all were taken */
+    const struct gg_kernel *kernel;
+    int64_t m, n, k;
+    double predicted_cpu, predicted_gpu;
+    bool any; /* was there one? */
+    unsigned char type, path, reason;
+};
+extern _Thread_local struct gg_last gg_last;
+
+/* gg_record for a call that was too small (GG_TOO_SMALL), when nobody watches and gg_last.own is there. */
+static inline void gg_record_tiny(enum gg_type type, int64_t m, int64_t n, int64_t k)
+{
+    struct gg_calls *own = gg_last.own;
+    gg_count(&own->of[type][GG_PATH_CPU]);
+    gg_last =
+        (struct gg_last){.own = own, .m = m, .n = n, .k = k, .any = true, .type = (unsigned char)type, .path = GG_PATH_CPU, .reason = GG_TOO_SMALL};
+}
 
 bool gg_trace_open(void);                      /* is a trace wanted, and can it be written? */
 void gg_trace(const struct gg_record *record); /* a line, if so */

@@ -2,7 +2,8 @@
 # t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that
 # brought it: every register, the stack and every kind of result pass; no object is given the other's BLAS; a user's xerbla_ wins. Then a
 # program linked with LIB alone: a name that no BLAS has is one clear line and SIGABRT; a missing xerbla_ is the reference's line, and the
-# program goes on. A BLAS with 64-bit integers under plain names, which its own does not betray, finishes what LIB hands it. And under a library whose own names lead to LIB, calls go on to a BLAS and not in a circle.
+# program goes on. A BLAS with 64-bit integers under plain names, which its own does not betray, finishes what LIB hands it. Under a library whose own
+# names lead to LIB, calls go on to a BLAS and not in a circle. And a call whose BLAS comes back to LIB is one call.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -126,4 +127,45 @@ END
 "$cc" -shared -fPIC -DBLAS "$work/wide.c" -o "$work/libother.so" &&
     "$cc" -I"$here/../include" "$work/wide.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/wide" || exit 1
 GPUGEMM_MODE=cpu GPUGEMM_BLAS=$work/libother.so "$work/wide" || fail "a BLAS with 64-bit integers under plain names: status $?"
+
+# A cblas_dgemm that calls dgemm_, as the reference's does, calls LIB's: that is still the program's one call.
+cat > "$work/round.c" << 'END'
+#ifdef BLAS
+int calls;
+void dgemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
+            const double *b, const int *ldb, const double *beta, double *c, const int *ldc)
+{
+    calls++;
+}
+void cblas_dgemm(int layout, int transa, int transb, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb,
+                 double beta, double *c, int ldc)
+{
+    dgemm_("N", "N", &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+#else
+#include <dlfcn.h>
+#include <gpugemm.h>
+void cblas_dgemm(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *, const int *,
+            const double *, double *, const int *);
+int main(int argc, char **argv)
+{
+    static double x[3][64];
+    const int n = 8;
+    const double one = 1;
+    struct gpugemm_stats stats;
+    for (int i = 0; i < 100; i++) {
+        cblas_dgemm(102, 111, 111, n, n, n, one, x[0], n, x[1], n, one, x[2], n);
+        dgemm_("N", "N", &n, &n, &n, &one, x[0], &n, x[1], &n, &one, x[2], &n);
+    }
+    gpugemm_stats_read(&stats, sizeof stats);
+    void *blas = dlopen(argv[argc - 1], RTLD_NOW | RTLD_NOLOAD);
+    int *calls = blas ? dlsym(blas, "calls") : 0;
+    return !calls || *calls != 200 ? 2 : stats.calls != 200;
+}
+#endif
+END
+"$cc" -shared -fPIC -DBLAS "$work/round.c" -o "$work/libround.so" &&
+    "$cc" -I"$here/../include" "$work/round.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/round" || exit 1
+GPUGEMM_BLAS=$work/libround.so "$work/round" "$work/libround.so" || fail "a cblas_dgemm that calls dgemm_: status $?"
 finish
