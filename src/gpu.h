@@ -137,6 +137,7 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
 struct gg_dim {
     unsigned x, y, z;
     unsigned cluster; /* blocks of x that run as a cluster; 0: none do */
+    bool alone;       /* no SM gets two of the blocks, even if they fit */
 };
 
 /* Enqueues the __global__ of the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary and

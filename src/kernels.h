@@ -107,6 +107,10 @@ static inline int gg_slim_rows(const struct gg_kernel *row, bool kmajor) { retur
 /* Blocks of a cluster, at most: what every GPU with clusters grants. */
 enum { GG_LARGEST_CLUSTER = 8 };
 
+/* Blocks in clusters of that size that find an SM each at one time. Of an H200's 132 those of 39, 30, 22, 17, 15 and 15 clusters of 3 to 8 do, by the
+ * driver, and other GPUs lack other SMs. */
+static inline int gg_places(int sms, int cluster) { return cluster <= 2 ? sms : sms * (cluster <= 4 ? 14 : 13) / 16; }
+
 /* A row of role GG_TMA… cannot read this operand where it is, nor others by 16 bytes: its rows are not multiples of 16 bytes. */
 static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 {

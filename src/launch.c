@@ -33,9 +33,12 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
     return (early ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
 }
 
+/* Blocks that come early find SMs whose room others still have, and would go in twos to those that are free: sgemm_tma_64x64 behind gg_pack, with no
+ * more blocks than SMs, was a third slower so, 1.6 times at most. */
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
     const bool early = args->verdict || (args->early && row->role != GG_PACK);
+    grid.alone = early && grid.x <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
@@ -45,7 +48,7 @@ static bool start(struct gg_device *dev, const struct gg_kernel *row, double blo
     const double full = (double)dev->arch.sms * row->per_sm;
     if (row->role != GG_TILED && blocks > full)
         blocks = full;
-    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, 0}, stream, args);
+    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args);
 }
 
 /* The product itself; `blocks` as in struct gg_choice. Shared tiles need args->workspace. */
@@ -61,7 +64,8 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
     args->each = blocks >= 8 * args->shared_tiles ? 64 : 1024;
     return start(dev, row, blocks, stream, args) &&
            start_grid(dev, helper(p->type, GG_FIXUP),
-                      (struct gg_dim){(unsigned)args->shared_tiles, (unsigned)(row->tile_m * row->tile_n / args->each), 1, 0}, stream, args);
+                      (struct gg_dim){.x = (unsigned)args->shared_tiles, .y = (unsigned)(row->tile_m * row->tile_n / args->each), .z = 1}, stream,
+                      args);
 }
 
 /* Scratch for the parts of shared tiles. */
@@ -88,7 +92,7 @@ static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, str
         product->b = to_b, product->ldb = gg_round_up(args.n, 4), product->b_kmajor = 0;
     args.splits += to_a && args.splits == 0;
     const int of_b = (int)(b * fits) + (to_b && b * fits < 1);
-    return start_grid(dev, helper(type, GG_PACK), (struct gg_dim){(unsigned)(args.splits + of_b), 1, 1, 0}, stream, &args);
+    return start_grid(dev, helper(type, GG_PACK), (struct gg_dim){.x = (unsigned)(args.splits + of_b), .y = 1, .z = 1}, stream, &args);
 }
 
 /* How many k of a GG_TMA… row's unaligned operands to pack at a time, and the bytes one k of them takes. */
@@ -194,6 +198,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;
+    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = args->splits > 1 ? (unsigned)args->splits : 0};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);
         args->a = (const char *)p->a + k0 * (p->a_kmajor ? 1 : p->lda) * (int64_t)gg_size(p->type);
@@ -202,8 +207,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
         args->beta = k0 ? 1 : p->beta;
         if ((pack_bytes > 0 && !pack(dev, p->type, stream, args, plan.a_bytes ? packed_a : NULL, plan.b_bytes ? packed_b : NULL)) ||
-            !tile_maps(args, row) ||
-            !start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, args->splits > 1 ? (unsigned)args->splits : 0}, stream, args))
+            !tile_maps(args, row) || !start_grid(dev, row, grid, stream, args))
             return false;
     }
     return true;
@@ -223,7 +227,7 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
             args->splits = 1;
     }
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor)) * args->splits;
-    return start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, 0}, stream, args) &&
+    return start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args) &&
            (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, 256), stream, args));
 }
 
@@ -259,7 +263,8 @@ static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm 
 
 static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, const struct gg_args *args)
 {
-    return blocks <= INT32_MAX && start_grid(dev, row, (struct gg_dim){(unsigned)blocks, 1, 1, splits > 1 ? (unsigned)splits : 0}, stream, args);
+    return blocks <= INT32_MAX &&
+           start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = splits > 1 ? (unsigned)splits : 0}, stream, args);
 }
 
 static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
@@ -419,7 +424,7 @@ bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, 
 {
     const struct gg_kernel *row = helper(GG_S, GG_FETCH);
     const struct gg_args args = {.a = from, .c = to, .m = bytes / 16};
-    return start_grid(dev, row, (struct gg_dim){(unsigned)gg_ceil_div(args.m, row->threads), 1, 1, 0}, stream, &args);
+    return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_ceil_div(args.m, row->threads), .y = 1, .z = 1}, stream, &args);
 }
 
 const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)

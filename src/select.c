@@ -239,13 +239,12 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
 }
 
-/* Blocks of FP32's clusters that find room at one time on so many SMs, or pairs of them. Of 132 SMs to themselves 39, 30, 22, 17, 15 and 15 clusters
- * of 3 to 8 do on an H200, by the driver, and other GPUs lack other SMs. */
+/* Blocks of FP32's clusters that find room at one time on so many SMs, or pairs of them. */
 static int places(const struct gg_kernel *row, int sms, int cluster)
 {
     if (!TMA[row->type].crowded || cluster <= 2)
         return sms;
-    return sms * (row->per_sm > 1 && row->role != GG_TMA_ONCE ? 15 : cluster <= 4 ? 14 : 13) / 16;
+    return row->per_sm > 1 && row->role != GG_TMA_ONCE ? sms * 15 / 16 : gg_places(sms, cluster);
 }
 
 /* And clusters of FP64's, of 3 to 8 blocks, that find room with one block an SM: no more than the driver says, above. With one more some blocks share

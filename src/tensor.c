@@ -165,7 +165,8 @@ static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args a
     args.splits = (int)gg_min(4, (int64_t)((double)rows * (double)chunks / (3.0 * chain->dev->arch.sms)) + 1);
     args.m = m, args.n = n;
     const int64_t planes = gg_ceil_div(rows, MOST_Y);
-    const struct gg_dim grid = {(unsigned)gg_ceil_div(chunks, args.splits), (unsigned)gg_ceil_div(rows, gg_max(planes, 1)), (unsigned)planes, 0};
+    const struct gg_dim grid = {
+        .x = (unsigned)gg_ceil_div(chunks, args.splits), .y = (unsigned)gg_ceil_div(rows, gg_max(planes, 1)), .z = (unsigned)planes};
     return rows == 0 || (planes <= MOST_Y && gg_launch_link(chain->dev, row_of(GG_SPLIT, tier), grid, chain->stream, &args));
 }
 
@@ -217,7 +218,7 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
     if (!kernel)
         kernel = c.edges ? row_of(pair ? GG_TENSOR_PAIR_EDGE : GG_TENSOR_EDGE, tier - FP16) : row_of(chain->row->role, tier);
     const unsigned blocks = (unsigned)(pair ? 2 * work : work < sms ? work : sms);
-    return gg_launch_link(chain->dev, kernel, (struct gg_dim){blocks, 1, 1, 0}, chain->stream, args);
+    return gg_launch_link(chain->dev, kernel, (struct gg_dim){.x = blocks, .y = 1, .z = 1}, chain->stream, args);
 }
 
 const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const struct gg_choice *ffma, const struct gg_gemm *p, const struct gg_arch *arch)

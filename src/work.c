@@ -155,6 +155,13 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
 }
 /* ---- launching ------------------------------------------------------------------------------------------------------------------ */
 
+/* Of dynamic shared memory; alone: so much that no other block finds room beside. */
+static int shared_bytes(const struct gg_device *dev, const struct gg_kernel *kernel, bool alone)
+{
+    const int half = dev->arch.smem_per_sm / 2;
+    return alone && kernel->smem > 48 * 1024 && kernel->smem < half ? half : kernel->smem;
+}
+
 /* Under the lock. */
 static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel)
 {
@@ -167,7 +174,8 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     CUfunction function;
     if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], kernel->name))
         return NULL;
-    if (kernel->smem > 48 * 1024 && !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel->smem))
+    if (kernel->smem > 48 * 1024 &&
+        !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes(dev, kernel, true)))
         return NULL;
     atomic_store_explicit(&state->functions[row], function, memory_order_release);
     return function;
@@ -191,6 +199,7 @@ static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
     const CUfunction function = function_of(dev, kernel);
     void *parameters[] = {(void *)args};
     const bool clusters = grid.cluster > 1;
+    const unsigned shared = (unsigned)shared_bytes(dev, kernel, grid.alone);
     CUlaunchAttribute how[2];
     unsigned count = 0;
     if (clusters)
@@ -205,14 +214,13 @@ static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
                                  .blockDimX = (unsigned)kernel->threads,
                                  .blockDimY = 1,
                                  .blockDimZ = 1,
-                                 .sharedMemBytes = (unsigned)kernel->smem,
+                                 .sharedMemBytes = shared,
                                  .hStream = stream,
                                  .attrs = how,
                                  .numAttrs = count};
         return function && gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
     }
-    return function &&
-           GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, (unsigned)kernel->smem, stream, parameters, NULL);
+    return function && GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, shared, stream, parameters, NULL);
 }
 
 bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
