@@ -52,14 +52,17 @@ int main(int argc, char **argv)
         *(void **)&enter = dlsym(driver, "cuCtxPushCurrent_v2");
         if (!memory || !retain || !enter || retain(&context, 0) || enter(context))
             return SKIP;
-        CHECK(exact_square(d, N, 1) == 0, "wrong");
         size_t during = free_now(), after = during;
-        for (int i = 0; i < 150 && after <= during; i++, after = free_now())
-            usleep(100000);
+        for (int tries = 0; tries < 3 && after <= during; tries++) { /* other tests take memory of the same GPU meanwhile */
+            CHECK(exact_square(d, N, 1) == 0, "wrong");
+            after = during = free_now();
+            for (int i = 0; i < 80 && after <= during; i++, after = free_now())
+                usleep(100000);
+        }
         printf("%.1f MB given back\n", 1e-6 * ((double)after - (double)during));
         CHECK(after > during, "GPU memory is kept for ever");
         size_t given = 0;
-        for (int i = 0; i < 5 && (i == 0 || after <= during); i++) { /* other tests take memory of the same GPU meanwhile */
+        for (int i = 0; i < 5 && (i == 0 || after <= during); i++) { /* likewise */
             CHECK(exact_square(d, SMALLER, 2) == 0, "wrong after that");
             during = free_now();
             given = release_memory();
