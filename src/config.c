@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kernels.h"
 #include "trace.h"
 
 static struct {
@@ -55,6 +56,16 @@ static bool read_TEXT(const char *text, const char **value)
     return true;
 }
 
+/* None of the kernels' helpers. */
+static bool read_KERNEL(const char *text, const char **value)
+{
+    *value = text;
+    for (int i = 0; i < gg_kernel_count; i++)
+        if (gg_kernels[i].role < GG_SCALE && strcmp(text, gg_kernels[i].name) == 0)
+            return true;
+    return false;
+}
+
 /* A non-negative number with an optional K, M or G (1024). */
 static bool read_BYTES(const char *text, int64_t *value)
 {
@@ -83,13 +94,17 @@ static bool read_COUNT(const char *text, int64_t *value)
 void gg_config_fill(struct gg_config *config, char *(*get)(const char *name))
 {
     const char *text;
+    unsigned bit = 1;
+    config->refused = 0;
 #define GG_OPTION(field, name, kind, value, ...)                                                                       \
     config->field = value;                                                                                             \
     text = get(#name);                                                                                                 \
     if (text && *text && !read_##kind(text, &config->field)) {                                                         \
         config->field = value;                                                                                         \
+        config->refused |= bit;                                                                                        \
         gg_warn("%s=%s cannot be read; the default is used", #name, text);                                             \
-    }
+    }                                                                                                                  \
+    bit <<= 1;
 #include "config.def"
 #undef GG_OPTION
     if (config->stats && strcmp(config->stats, "0") == 0)

@@ -14,11 +14,13 @@ struct gg_config {
 #define GG_MODE_T enum gg_mode
 #define GG_PRECISION_T enum gg_precision
 #define GG_TEXT_T const char *
+#define GG_KERNEL_T const char *
 #define GG_BYTES_T int64_t
 #define GG_COUNT_T int64_t
 #define GG_OPTION(field, name, kind, ...) GG_##kind##_T field;
 #include "config.def"
 #undef GG_OPTION
+    unsigned refused; /* a bit an option, the first row's the lowest: its value could not be read */
 };
 
 /* The options in force. The first call reads the environment; thread-safe, and afterwards a load. */

@@ -116,14 +116,21 @@ static void print_tiers(FILE *out)
     fputs(dev ? ", the last in FP32 multiply-adds: their main loops\n" : "", out);
 }
 
+/* What the environment says of an option and is in force; "": the default is. */
+static const char *in_force(int option)
+{
+    const char *value = secure_getenv(gg_options[option].name);
+    return value && !(gg_config()->refused >> option & 1) ? value : "";
+}
+
 static void print_options(FILE *out)
 {
     fprintf(out, "\n%-22s %-22s %s\n", "Environment", "value", "meaning");
     for (int i = 0; i < gg_option_count; i++) {
-        const char *value = secure_getenv(gg_options[i].name);
-        char shown[32];
-        snprintf(shown, sizeof shown, value ? "%s" : "(%s)", value ? value : gg_options[i].fallback);
-        fprintf(out, "%-22s %-22s %s\n", gg_options[i].name, shown, gg_options[i].meaning);
+        const char *value = in_force(i);
+        fprintf(out, "%-22s ", gg_options[i].name);
+        const int width = *value ? fprintf(out, "%s", value) : fprintf(out, "(%s)", gg_options[i].fallback);
+        fprintf(out, "%*s %s\n", width < 22 ? 22 - width : 0, "", gg_options[i].meaning);
     }
 }
 
@@ -189,10 +196,8 @@ static void print_json(FILE *out)
             f.rates->cpu_flops[GG_D], f.rates->up, f.rates->down);
     const int64_t from_s = first_on_gpu(GG_S, &f, &d), from_d = first_on_gpu(GG_D, &f, &d); /* 0: none */
     fprintf(out, "\"square_from\": {\"sgemm\": %lld, \"dgemm\": %lld}, \"options\": {", (long long)from_s, (long long)from_d);
-    for (int i = 0; i < gg_option_count; i++) {
-        const char *value = secure_getenv(gg_options[i].name);
-        put_string(out, gg_options[i].name, value ? value : "", i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");
-    }
+    for (int i = 0; i < gg_option_count; i++)
+        put_string(out, gg_options[i].name, in_force(i), i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");
     for (int i = 0, count = 0; i < gg_kernel_count; i++)
         if (gg_kernels[i].role < GG_SCALE)
             fprintf(out, "%s\"%s\"", count++ ? ", " : "", gg_kernels[i].name);

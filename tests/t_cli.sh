@@ -43,6 +43,8 @@ fi
 json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas'] and x['rates']['to_gpu'] > 1e8 and (x['gpu'] is None) == (x['square_from']['dgemm'] == 0)" info --json
 blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
 GPUGEMM_BLAS=$blas expect 0 'CPU BLAS .*, named by GPUGEMM_BLAS' info
+GPUGEMM_MODE=fast expect 0 '^GPUGEMM_MODE +\(auto\) ' info # what is in force, not what was asked for
+GPUGEMM_TRACE=$work/a-name-of-more-than-22-letters expect 0 "$work/a-name-of-more-than-22-letters  *1: one line" info
 GPUGEMM_PRECISION=strict expect 0 '^Precision  .*FP32 multiply-adds; dgemm' info
 
 "$gpugemm" check > "$work/out" 2>&1 || { fail "gpugemm check"; cat "$work/out"; }
@@ -84,6 +86,7 @@ GPUGEMM_PRECISION=tf32 expect 0 'All is well' check
 expect 64 'none of auto, gpu and cpu' run --mode=fast true
 expect 64 'none of fp32, strict and tf32' run --precision=fp16 true
 expect 64 'for --report' run --compare true
+expect 64 'gathers the statistics itself' run --stats="$work/s.json" --report "$work/page.html" true
 mkdir "$work/a b" && cp -L "$gpugemm" "$work/a b/gpugemm" && cp -L "$LIB" "$work/a b/libgpugemm.so.0"
 gpugemm="$work/a b/gpugemm" expect 69 'a b/libgpugemm.so.0: .*cannot be preloaded' run true
 

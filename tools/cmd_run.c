@@ -17,7 +17,7 @@
 struct request {
     char **program; /* NULL-terminated, inside argv */
     const char *report;
-    bool compare;
+    bool compare, stats;
 };
 
 /* The value of an option of which the library would only warn, at the first product. */
@@ -37,7 +37,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     switch (key) {
     case 'm': one_of(state, "GPUGEMM_MODE", value, (const char *const[]){"auto", "gpu", "cpu"}); return 0;
     case 'p': one_of(state, "GPUGEMM_PRECISION", value, (const char *const[]){"fp32", "strict", "tf32"}); return 0;
-    case 's': return setenv("GPUGEMM_STATS", value ? value : "1", 1);
+    case 's': r->stats = true; return setenv("GPUGEMM_STATS", value ? value : "1", 1);
     case 't': return setenv("GPUGEMM_TRACE", value ? value : "1", 1);
     case 'r': r->report = value; return 0;
     case 'c': r->compare = true; return 0;
@@ -50,6 +50,8 @@ static error_t parse(int key, char *value, struct argp_state *state)
             argp_error(state, "which program?");
         if (r->compare && !r->report)
             argp_error(state, "--compare is for --report");
+        if (r->stats && r->report)
+            argp_error(state, "--report gathers the statistics itself: no --stats beside it");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
