@@ -10,6 +10,13 @@ set(multiarch ${CMAKE_MATCH_1})
 set(libdir /${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR})
 cmake_path(NORMAL_PATH libdir)
 
+foreach(package library=libgpugemm0 development=libgpugemm-dev command=gpugemm)
+  string(REPLACE = ";" package ${package})
+  list(GET package 0 component)
+  list(GET package 1 name)
+  install(FILES LICENSE DESTINATION share/doc/${name} RENAME copyright COMPONENT ${component})
+endforeach()
+
 # A folder of its own, as every BLAS has, with the name programs ask for.
 install(CODE "
   set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/gpugemm\")
@@ -73,5 +80,5 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libgpugemm0 (= ${PROJECT_VERSION}), ${libc}")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "python3-matplotlib")
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "runs unmodified programs with their matrix products on the GPU
- The command gpugemm: run, info, check, explain, bench.")
+ The command gpugemm: run, info, check, explain, tune, bench.")
 include(CPack)

@@ -96,10 +96,11 @@ size_t gpugemm_release(void);
 
 /* ---- what happened --------------------------------------------------------------------------------------------------------- */
 
-/* Totals since the start of the process or the last reset, all threads, sgemm and dgemm together. A call is counted once, by who computed C. */
+/* Totals since the start of the process or the last reset, all threads, sgemm and dgemm together. A call is counted once, by who computed C. A
+ * gpugemm_* call that returns anything but 0 is not counted. */
 struct gpugemm_stats {
     uint64_t calls;         /* = cpu + device + staged */
-    uint64_t cpu;           /* passed to the CPU BLAS, illegal arguments included */
+    uint64_t cpu;           /* passed to the CPU BLAS, or answered on the CPU: nothing to multiply, illegal arguments under a BLAS name */
     uint64_t device;        /* on the GPU, operands in place */
     uint64_t staged;        /* on the GPU, operands staged from host memory */
     uint64_t recovered;     /* of `staged`: finished by the CPU after the GPU failed on the way */
@@ -111,7 +112,7 @@ struct gpugemm_stats {
 void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size);
 void gpugemm_stats_reset(void);
 
-/* The calling thread's most recent gemm, under any name. The strings are static. */
+/* The calling thread's most recent gemm of those counted above, under any name. The strings are static. */
 struct gpugemm_decision {
     const char *routine;    /* "sgemm", "dgemm"; "" before the first call */
     const char *path;       /* "cpu", "device", "staged" */
@@ -136,7 +137,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
 /* What `gpugemm info` prints: the GPU or why there is none, the CPU BLAS and where it was found, the sizes from which the GPU serves, the
  * options in force. Starts the GPU and waits for it. The text is malloc'ed: free it. NULL: no memory. */
 char *gpugemm_info(void);
-char *gpugemm_info_json(void); /* the same as one JSON object */
+char *gpugemm_info_json(void); /* the main facts of it as one JSON object */
 
 /* What `gpugemm tune` does: calls the CPU BLAS and the GPU over sizes and shapes (less than half a minute), decides by what it measured from then on, keeps that for
  * later processes of this user (see XDG_CACHE_HOME in the README), and returns a table of it. progress may be NULL; it hears what comes next, `done`

@@ -13,6 +13,9 @@ if [ "${GPUGEMM_PACKAGES_INSIDE:-}" = "" ]; then
     cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DGPUGEMM_CUDA=OFF -DGPUGEMM_TESTS=OFF > "$work/log" 2>&1 &&
         cmake --build "$build" -j2 >> "$work/log" 2>&1 && (cd "$build" && cpack) >> "$work/log" 2>&1 || { fail "the packages:"; tail "$work/log"; finish; }
     ls "$build"/*.deb
+    for package in libgpugemm0 libgpugemm-dev gpugemm; do
+        dpkg-deb -c "$build/$package"_*.deb | grep -q "/usr/share/doc/$package/copyright$" || { fail "$package has no copyright file"; finish; }
+    done
     for file in libgpugemm0:libgpugemm.so gpugemm:gpugemm; do
         said=$(dpkg-deb -f "$build/${file%:*}"_*.deb Depends | grep -oP 'libc6 \(>= \K[0-9.]+')
         needs=$(nm -D "$build/${file#*:}" | grep -oP '@GLIBC_\K[0-9.]+' | sort -V | tail -1)
@@ -39,7 +42,7 @@ name=libblas.so.3-$multiarch
 ours=/usr/lib/$multiarch/gpugemm/libblas.so.3
 state() { update-alternatives --query "$name" | grep -v '^$'; readlink -f "/usr/lib/$multiarch/libblas.so.3"; }
 install() { apt-get -qq install "$@" > "$work/log" 2>&1 || { fail "installing $*:"; tail -5 "$work/log"; }; }
-package() { for p in "$@"; do echo "$PWD"/"$p"_*.deb; done; }
+package() { for p in "$@"; do echo "$GPUGEMM_PACKAGES_INSIDE"/"$p"_*.deb; done; }
 
 # The README's own lines; apt is kept from asking and from fetching recommendations.
 printf 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\n' > "$work/apt.conf"
@@ -52,6 +55,8 @@ readme() { # readme PATTERN : executes the line
 }
 
 state > "$work/before"
+mkdir "$work/here" && ln -s "$PWD" "$work/here/build-package"
+cd "$work/here" || exit 1
 readme 'apt install '
 grep -q "^Status: auto" <(update-alternatives --query "$name") || fail "the alternative is no longer automatic"
 [ "$(readlink -f "/usr/lib/$multiarch/libblas.so.3")" = "$(tail -1 "$work/before")" ] || fail "it was chosen without being asked"
