@@ -107,6 +107,17 @@ struct sgemm_tma {
         ring.copy_box(stage, to + A_BYTES, &p.map_b, b_k ? k : t.n0, b_k ? t.n0 : k);
     }
 
+    /* Likewise the step `ahead` steps from the first of `t`, the block's piece number `index`: it may be of a piece behind that, or beyond the last. */
+    static __device__ void fill_ahead(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, piece t, int index, int ahead)
+    {
+        while (ahead >= t.steps) {
+            ahead -= t.steps;
+            if (!next_piece(p, ++index, t))
+                return;
+        }
+        fill(p, ring, stage, shared, t, ahead);
+    }
+
     /* [row][32 k], swizzled, becomes [k][row]: 4×4 elements at a time. */
     static __device__ void transpose(unsigned panel)
     {
@@ -174,8 +185,8 @@ struct sgemm_tma {
             ring.init(1, THREADS / 32);
             for (int s = 0; s < STAGES; s++) {
                 counts[s] = 0;
-                if (!PRODUCER && s < next.steps)
-                    fill(p, ring, s, shared, next, s);
+                if (!PRODUCER)
+                    fill_ahead(p, ring, s, shared, next, 0, s);
             }
         }
         __syncthreads();
@@ -229,7 +240,7 @@ struct sgemm_tma {
                     if (ahead < now.steps)
                         fill(p, ring, done, shared, now, ahead);
                     else if (more)
-                        fill(p, ring, done, shared, next, ahead - now.steps);
+                        fill_ahead(p, ring, done, shared, next, index, ahead - now.steps);
                 }
                 __syncwarp();
             }

@@ -17,7 +17,7 @@
 #include "kernels.def"
 #undef GG_KERNEL
 
-/* No part of a tile is shorter than this many k steps. It is also the deepest ring of stages: a kernel need look one tile ahead at most. */
+/* No part of a tile is shorter than this many k steps. */
 enum { GG_SHORTEST_PART = 8 };
 
 __device__ inline int64_t gg_ceil_div(int64_t x, int64_t by) { return (x + by - 1) / by; }

@@ -192,8 +192,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->early = pack_bytes > 0;
     char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
     int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
-    const bool loops = p->type == GG_D || p->k >= GG_SHORTEST_RUN * row->tile_k; /* sgemm_tma.cu looks one tile ahead only */
-    if (args->splits == 1 && row->role != GG_TMA_ONCE && loops)
+    if (args->splits == 1 && row->role != GG_TMA_ONCE)
         blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm / team);
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
