@@ -52,7 +52,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
     template <bool FETCH = true> __device__ void multiply(int set, unsigned a, unsigned b, int k)
     {
         constexpr bool COLUMNS = TN > TM;
-        constexpr int LINE = COLUMNS ? TM : TN, FIRST = COLUMNS ? 12 : 8, GAP = COLUMNS ? 18 : 8;
+        constexpr int LINE = COLUMNS ? TM : TN, FIRST = TM * TN > 64 ? 12 : 8, GAP = TM * TN > 64 ? 18 : 8;
         static_assert(FIRST + GAP * (PIECES - 1) <= TM * TN, "room for the loads");
 #pragma unroll
         for (int at = 0; at < TM * TN; at++) {
@@ -73,10 +73,11 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         multiply(1, next_a, next_b, 0);
     }
 
-    /* Likewise, but nothing is here yet and nothing is fetched ahead. */
-    template <int KS> __device__ void turn(unsigned a, unsigned b)
+    /* Likewise, but nothing is fetched ahead. FETCHED: the first fragments are here. */
+    template <int KS, bool FETCHED = false> __device__ void turn(unsigned a, unsigned b)
     {
-        fetch(0, a, b, 0);
+        if (!FETCHED)
+            fetch(0, a, b, 0);
 #pragma unroll
         for (int k = 0; k < KS - 1; k++)
             multiply(k & 1, a, b, k + 1);

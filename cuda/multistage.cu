@@ -1,65 +1,108 @@
 /* multistage — strict FP32 (FFMA only) for sm_80 and newer, small blocks that copy for themselves: for short k, where the time until the first product
  * and to store C is as long as the products, and what one block waits for others of its SM must fill.
  *
- * A block of 64 threads for every 64×64 of its tile; k step 16, a ring of stages filled by cp.async, the first ones all at once; 8×8 sums a thread
- * as everywhere (ffma.cuh). One tile a block, one barrier a step, nothing is shared among blocks. Any layout, ld, alignment and size: copies are those
- * of pipeline.cuh's producers, by all threads.
+ * One tile a block, a k step of 8, a ring of stages filled by cp.async, one barrier a step; nothing is shared among blocks. What counts is instructions,
+ * and those between the launch and the first copy most: indices are of 32 bits, tiles go down the columns of C, which takes one division, and a thread's
+ * way through an operand is a pointer and a distance, whatever the layout, so that there is one loop to come from memory. Many warps, of few sums a
+ * thread: a scheduler with one warp issues every other clock.
  *
- *   multistage_s_128x64   128 threads, 50 KB shared memory, 4 blocks an SM
- *   multistage_s_64x64     64 threads, 26 KB, 8 blocks an SM: C of fewer tiles
+ *   multistage_s_128x64  128 threads of 8×8 sums, 25 KB shared memory, 4 blocks an SM
+ *   multistage_s_64x64   128 threads of 4×8 sums, 13 KB, 6 blocks
+ *   multistage_s_32x32    64 threads of 4×4 sums,  9 KB, 14 blocks: C of few tiles
  *
- * H200, us, cuBLAS / the best other row / these: 4576x440x80 15.3 / 22.8 / 16.7, 2997x712x83 20.7 / 29.6 / 23.9, 4096x4096x16 38 / 41.8 / 30. Where k is
- * long they reach 60 to 65 % of the FP32 peak (2048, NT: 43.6 TF/s), of which 8×8 sums a thread allow 94 %.
- * Registers ≤ 128. Idea: CUTLASS's multi-stage SIMT main loop. Limits: n < 2^34. */
+ * H200, NN, us, cuBLAS / before (k step 16, 8×8 sums a thread everywhere, addresses made anew each step) / now: 1883x325x111 12.0 / 15.5 / 12.2,
+ * 4496x208x40 9.4 / 12.6 / 9.1, 2997x712x83 20.3 / 24.5 / 19.9, 4096x4096x16 38 / 30 / 29, 200x200x8 9.7 / 8.0 / 6.1. Where k is long 128x64 reaches
+ * 65 % of the FP32 peak. A step of 64x64 is 256 FFMAs of 350 instructions, of 32x32 128 of 220.
+ * Registers ≤ 128. Idea: CUTLASS's multi-stage SIMT main loop. Limits: m, n, k < 2^31. */
 #include "ffma.cuh"
 #include "pipeline.cuh"
 
-template <int TILE_M, int TILE_N, int STAGES> struct multistage {
-    static constexpr int TILE_K = 16, CHUNK = 8 /* k of a turn of the innermost loop */, TM = 8, TN = 8, LANES_M = 8, LANES_N = 32 / LANES_M;
+template <int TILE_M, int TILE_N, int STAGES, int TM, int TN> struct multistage {
+    static constexpr int TILE_K = 8, LANES_M = 8, LANES_N = 32 / LANES_M;
     static constexpr int WARPS_M = TILE_M / (TM * LANES_M), WARPS_N = TILE_N / (TN * LANES_N), THREADS = 32 * WARPS_M * WARPS_N;
-    using panel_a = gg_panel<float, TILE_M, TILE_K, THREADS>;
-    using panel_b = gg_panel<float, TILE_N, TILE_K, THREADS>;
-    static constexpr int BYTES = panel_a::BYTES + panel_b::BYTES, SHARED = STAGES * BYTES;
-    using ffma_type = gg_ffma<TM, TN, LANES_M, panel_a::PITCH, panel_b::PITCH>;
 
-    /* Which tile is the block's, as in gg_place, but in 32 bits. */
-    struct place {
-        unsigned row, column;
+    /* One operand's way into the ring. A warp copies 8 k of 4 rows where k is contiguous, else rows of a k, if it can, by 16 bytes: not in small tiles,
+     * where it saves less than finding out costs. */
+    template <int TILE> struct stream {
+        static constexpr int PITCH = TILE + 4, BYTES = TILE_K * PITCH * 4;
+        static constexpr int PIECES = TILE * TILE_K / THREADS, VECTORS = TILE_M * TILE_N < 64 * 64 ? 0 : PIECES / 4; /* a thread's, of a step */
+        static constexpr int ROWS = THREADS / TILE_K, KS = THREADS / TILE; /* from one to the next: rows where k is contiguous, else k */
+        static_assert(TILE % ROWS == 0 && TILE_K % (VECTORS ? 4 * KS : KS) == 0, "whole pieces");
+        const char *from; /* the next step's first */
+        int64_t apart;    /* bytes from one to the next */
+        unsigned to;      /* in the stage */
+        int count, last;  /* that exist, of a step and of the last one */
+        const bool kmajor, vec;
 
-        __device__ place(const gg_args &p)
+        /* first: the tile's first row. What is opaque below stays in registers; ptxas would rather make it anew each step. */
+        __device__ stream(const void *base, int64_t ld, bool is_kmajor, bool aligned, int first, int rows, int k)
+            : kmajor(is_kmajor), vec(VECTORS > 0 && aligned && !is_kmajor && first % 4 == 0 && rows >= TILE)
         {
-            constexpr unsigned GROUP = 8;
-            const unsigned tiles_m = unsigned(gg_ceil_div(p.m, TILE_M)), tiles_n = unsigned(gg_ceil_div(p.n, TILE_N));
-            const unsigned band = blockIdx.x / (GROUP * tiles_n), in_band = blockIdx.x - band * (GROUP * tiles_n);
-            const unsigned rows = min(GROUP, tiles_m - band * GROUP);
-            column = in_band / rows;
-            row = band * GROUP + in_band - column * rows;
+            const int t = vec ? threadIdx.x * 4 : threadIdx.x, x = kmajor ? unsigned(t) / TILE_K : unsigned(t) % TILE;
+            const int at = kmajor ? unsigned(t) % TILE_K : unsigned(t) / TILE, ks = vec ? 4 * KS : KS;
+            const int left = min(rows - first, TILE) - x, left_k = int(unsigned(k - 1) % TILE_K) + 1 - at;
+            from = static_cast<const char *>(base) + ((first + x) * (kmajor ? ld : 1) + at * (kmajor ? 1 : ld)) * 4;
+            apart = (kmajor ? ROWS : ks) * ld * 4;
+            to = (at * PITCH + x) * 4;
+            count = left <= 0 ? 0 : kmajor ? unsigned(left + ROWS - 1) / ROWS : PIECES;
+            last = left_k <= 0 ? 0 : kmajor ? count : left > 0 ? unsigned(left_k + ks - 1) / ks : 0;
+            asm("" : "+l"(apart), "+r"(to));
         }
 
-        __device__ gg_tile tile(const gg_args &p) const
+        /* N of SIZE bytes, TO elements apart in the stage; those that do not exist become 0. Returns where the next would be. */
+        template <int SIZE, int N, int TO> __device__ const char *pieces(unsigned stage) const
         {
-            gg_tile t;
-            t.own_m = int64_t(row) * TILE_M, t.own_n = int64_t(column) * TILE_N;
-            t.m0 = max(int64_t(0), min(t.own_m, p.m - TILE_M)), t.n0 = max(int64_t(0), min(t.own_n, p.n - TILE_N));
-            t.slot = -1;
-            return t;
+            const char *at = from;
+#pragma unroll
+            for (int i = 0; i < N; i++, at += apart) {
+                const unsigned here = stage + to + i * TO * 4;
+                if constexpr (SIZE == 16)
+                    asm volatile("{ .reg .pred none; setp.le.s32 none, %2, %3; cp.async.cg.shared.global [%0], [%1], 16, none; }" ::"r"(here), "l"(at),
+                                 "r"(count), "r"(i)
+                                 : "memory");
+                else
+                    asm volatile("{ .reg .pred none; setp.le.s32 none, %2, %3; cp.async.ca.shared.global [%0], [%1], 4, none; }" ::"r"(here), "l"(at),
+                                 "r"(count), "r"(i)
+                                 : "memory");
+            }
+            return at;
+        }
+
+        __device__ void copy_step(unsigned stage)
+        {
+            if (kmajor) {
+                pieces<4, PIECES, ROWS>(stage);
+                from += TILE_K * 4;
+            } else if (VECTORS > 0 && vec) {
+                from = pieces<16, VECTORS, 4 * KS * PITCH>(stage);
+            } else {
+                from = pieces<4, PIECES, KS * PITCH>(stage);
+            }
         }
     };
+
+    using stream_a = stream<TILE_M>;
+    using stream_b = stream<TILE_N>;
+    static constexpr int BYTES = stream_a::BYTES + stream_b::BYTES, SHARED = STAGES * BYTES;
+    using ffma_type = gg_ffma<TM, TN, LANES_M, stream_a::PITCH, stream_b::PITCH>;
+    static_assert(SHARED >= THREADS / 32 * gg_rows::BYTES, "C's way out");
 
     static __device__ void run(const gg_args &p)
     {
         if (gg_gated(p))
             return;
         extern __shared__ __align__(128) char shared_memory[];
-        const unsigned shared = gg_shared(shared_memory);
-        place at(p);
-        const gg_tile first = at.tile(p);
-        const float *from_a = static_cast<const float *>(p.a) + first.m0 * (p.a_kmajor ? p.lda : 1);
-        const float *from_b = static_cast<const float *>(p.b) + first.n0 * (p.b_kmajor ? p.ldb : 1);
+        const int rows_c = int(p.m), columns_c = int(p.n), k = int(p.k);
+        const unsigned tiles_m = unsigned(rows_c + TILE_M - 1) / TILE_M, column = blockIdx.x / tiles_m;
+        const int own_m = int(blockIdx.x - column * tiles_m) * TILE_M, own_n = int(column) * TILE_N;
+        const int m0 = max(0, min(own_m, rows_c - TILE_M)), n0 = max(0, min(own_n, columns_c - TILE_N)); /* as gg_tile with move_back */
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const int m = warp % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(lane) * 4, n = warp / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(lane) * 4;
-        const unsigned a0 = m * 4, b0 = panel_a::BYTES + n * 4;
-        const int steps = int(gg_ceil_div(p.k, TILE_K));
+        stream_a a(p.a, p.lda, p.a_kmajor, p.a_vec, m0, rows_c, k);
+        stream_b b(p.b, p.ldb, p.b_kmajor, p.b_vec, n0, columns_c, k);
+        unsigned shared = gg_shared(shared_memory), at_a = m * 4, at_b = stream_a::BYTES + n * 4;
+        int steps = unsigned(k + TILE_K - 1) / TILE_K;
+        asm("" : "+r"(shared), "+r"(steps), "+r"(at_a), "+r"(at_b));
         unsigned now = shared, next = shared;
         ffma_type ffma;
         ffma.clear();
@@ -70,27 +113,24 @@ template <int TILE_M, int TILE_N, int STAGES> struct multistage {
             if (step >= 0) {
                 asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
                 __syncthreads(); /* this stage is there, and the one before has been read */
+                ffma.fetch(0, now + at_a, now + at_b, 0);
             }
             const int ahead = step + STAGES - 1;
             if (ahead < steps) {
-                asm("" : "+r"(at.row), "+r"(at.column)); /* opaque: what follows from them is found anew each time, sums want the registers */
-                const gg_tile t = at.tile(p);
-                const int left_m = int(min(p.m - t.m0, int64_t(TILE_M))), left_n = int(min(p.n - t.n0, int64_t(TILE_N)));
-                const int left_k = int(min(p.k - int64_t(ahead) * TILE_K, int64_t(TILE_K)));
-                panel_a::copy(next, from_a, p.lda, p.a_kmajor, p.a_vec && t.m0 % 4 == 0, left_m, left_k);
-                panel_b::copy(next + panel_a::BYTES, from_b, p.ldb, p.b_kmajor, p.b_vec && t.n0 % 4 == 0, left_n, left_k);
-                from_a += TILE_K * (p.a_kmajor ? 1 : p.lda), from_b += TILE_K * (p.b_kmajor ? 1 : p.ldb);
+                if (ahead == steps - 1)
+                    a.count = a.last, b.count = b.last;
+                a.copy_step(next);
+                b.copy_step(next + stream_a::BYTES);
                 next = next + BYTES == shared + SHARED ? shared : next + BYTES;
             }
             asm volatile("cp.async.commit_group;" ::: "memory");
             if (step < 0)
                 continue;
-#pragma unroll 1
-            for (int k = 0; k < TILE_K; k += CHUNK)
-                ffma.template turn<CHUNK>(now + a0 + k * (panel_a::PITCH * 4), now + b0 + k * (panel_b::PITCH * 4));
+            ffma.template turn<TILE_K, true>(now + at_a, now + at_b);
             now = now + BYTES == shared + SHARED ? shared : now + BYTES;
         }
-        const gg_tile tile = at.tile(p);
+        gg_tile tile;
+        tile.own_m = own_m, tile.own_n = own_n, tile.m0 = m0, tile.n0 = n0, tile.slot = -1;
         const gg_out<float, TILE_M, TILE_N> out(p, tile);
         if (out.plain()) {
             ffma.store(out.c + tile.m0 + m + (tile.n0 + n) * out.ld, out.ld, out.alpha);
@@ -103,11 +143,15 @@ template <int TILE_M, int TILE_N, int STAGES> struct multistage {
 };
 
 #if __CUDA_ARCH__ >= 800
-using m128x64 = multistage<128, 64, 4>;
-using m64x64 = multistage<64, 64, 3>;
-static_assert(m128x64::SHARED == gg_shared_multistage_s_128x64 && m64x64::SHARED == gg_shared_multistage_s_64x64, "kernels.def");
+using m128x64 = multistage<128, 64, 4, 8, 8>;
+using m64x64 = multistage<64, 64, 3, 4, 8>;
+using m32x32 = multistage<32, 32, 4, 4, 4>;
+static_assert(m128x64::SHARED == gg_shared_multistage_s_128x64 && m64x64::SHARED == gg_shared_multistage_s_64x64 &&
+                  m32x32::SHARED == gg_shared_multistage_s_32x32,
+              "kernels.def");
 extern "C" {
 __global__ void __launch_bounds__(128, 4) multistage_s_128x64(const __grid_constant__ gg_args p) { m128x64::run(p); }
-__global__ void __launch_bounds__(64, 8) multistage_s_64x64(const __grid_constant__ gg_args p) { m64x64::run(p); }
+__global__ void __launch_bounds__(128, 6) multistage_s_64x64(const __grid_constant__ gg_args p) { m64x64::run(p); }
+__global__ void __launch_bounds__(64, 14) multistage_s_32x32(const __grid_constant__ gg_args p) { m32x32::run(p); }
 }
 #endif

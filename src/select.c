@@ -25,7 +25,7 @@ static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
 static const double ALONE = 0.7;
 
 /* Of rows with more than MANY small blocks an SM: threads that keep an SM busy. While there are fewer, at the end at the latest, a step takes as long as
- * if there were so many (multistage, within 15 % at 20 shapes). */
+ * if there were so many; and rounds after the first, which begin as single blocks end, cost half of `start` (multistage: 6 to 7 % off at 154 shapes). */
 enum { MANY = 3, FULL_THREADS = 192 };
 
 /* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. The product's launch is under way
@@ -62,7 +62,7 @@ static const struct {
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one and none share */
     int least;                 /* k steps of a tile that blocks share */
     bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
-} TMA[] = {[GG_S] = {0.85, 0.05, 0.12, 0.04, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
+} TMA[] = {[GG_S] = {0.85, 0.05, 0.16, 0.04, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
            [GG_D] = {0.75, 0, 0, 0, 10000, 4500, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
@@ -137,7 +137,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if (row->cc_min == 90 && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
+    if ((row->cc_min == 90 || (row->cc_min == 80 && row->role == GG_TILED)) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
@@ -196,17 +196,19 @@ static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p,
 static const double ELEMENTS = 0.05;
 static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
 
-/* Where C is not aligned, FP32: what that costs, in passes over C, if it is turned over on its way (gg_rows of cuda/ffma.cuh) and if each lane stores its
- * four elements (4097x4097x64 by multistage 64 -> 77 us, by sgemm_128x64 91 -> 138). */
+/* Where C is not aligned, FP32: what that costs, in passes over C. Each lane stores its four elements, or they are turned over on their way (gg_rows of
+ * cuda/ffma.cuh), which other blocks of the SM do not wait for if it has many. (4097x4097x64 by multistage 64 -> 72 us, by sgemm_tma_128x256 60 -> 107
+ * with an operand to pack, by sgemm_128x64 91 -> 138.) */
 static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     if (p->type == GG_D || !gg_must_pack(p->type, p->c, p->ldc))
         return 0;
     const int tile = row->tile_m * row->tile_n;
-    const bool turned = row->role == GG_TMA_ONCE     ? tile >= 64 * 128
-                        : row->role == GG_PERSISTENT ? tile >= 128 * 128
-                                                     : gg_is_tma(row) || row->per_sm > MANY;
-    return turned ? 1 : 3;
+    if (row->per_sm > MANY)
+        return 0.5;
+    if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
+        return 2;
+    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && row->role != GG_TILED ? 1 : 3;
 }
 
 /* blocks: as in struct gg_choice. */
@@ -230,7 +232,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     } else {
         const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
         const double blocks_busy = row->per_sm > MANY ? load + (double)FULL_THREADS / row->threads - 1 : at_least(load, row->per_sm > 1 ? 1 / ALONE : 1);
-        clocks = blocks_busy * tile_steps * step + rounds * row->start;
+        clocks = blocks_busy * tile_steps * step + (row->per_sm > MANY ? (rounds + 1) / 2 : rounds) * row->start;
     }
     double bytes = m * k + k * n + 2 * m * n;
     if (row->role == GG_TILED) /* small tiles, one a block: what they read comes from L2 again and again */
@@ -282,7 +284,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
-        clocks += rounds * row->start;
+        clocks += (row->role == GG_TMA ? (rounds + 3) / 4 : rounds) * row->start; /* what has a producer fills its pipeline while it stores C */
         clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
         if (groups > 1 && once && p->type == GG_S)
             clocks +=
