@@ -116,15 +116,21 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
             }
     }
 
-    /* Stores all of them times alpha, each four by one instruction, the first at c. Column after column, as ptxas has no registers for their addresses. */
-    __device__ void store(float *c, int64_t ld, float alpha) const
+    /* Stores those of them that are C's times alpha, each four by one instruction; out.plain(). m, n: where the first one goes. Column after column, as
+     * ptxas has no registers for their addresses. */
+    template <typename OUT> __device__ void store(const OUT &out, int64_t m, int64_t n) const
     {
-        for_each(alpha, [&](int i, int j, const float(&v)[4]) {
+        float *c = out.c + m + n * out.ld;
+        const int64_t ld = out.ld;
+        const int row = int(m - out.own_m), column = int(n - out.own_n);
+        const unsigned rows = unsigned(min(out.m - out.own_m, int64_t(1) << 30)), columns = unsigned(min(out.n - out.own_n, int64_t(1) << 30));
+        for_each(out.alpha, [&](int i, int j, const float(&v)[4]) {
             if (i == 0 && j > 0) {
                 c += (j % 4 ? 1 : 4 * LANES_N - 3) * ld;
                 asm volatile("" : "+l"(c));
             }
-            *reinterpret_cast<float4 *>(c + i) = make_float4(v[0], v[1], v[2], v[3]);
+            if (unsigned(row + i) < rows && unsigned(column + j) < columns)
+                *reinterpret_cast<float4 *>(c + i) = make_float4(v[0], v[1], v[2], v[3]);
         });
     }
 

@@ -133,7 +133,7 @@ template <int TILE_M, int TILE_N, int STAGES, int TM, int TN> struct multistage 
         tile.own_m = own_m, tile.own_n = own_n, tile.m0 = m0, tile.n0 = n0, tile.slot = -1;
         const gg_out<float, TILE_M, TILE_N> out(p, tile);
         if (out.plain()) {
-            ffma.store(out.c + tile.m0 + m + (tile.n0 + n) * out.ld, out.ld, out.alpha);
+            ffma.store(out, tile.m0 + m, tile.n0 + n);
             return;
         }
         __syncthreads(); /* the ring is free */

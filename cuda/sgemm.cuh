@@ -100,7 +100,7 @@ struct sgemm {
         const gg_out<float, TILE_M, TILE_N> out(p, tile);
         if constexpr (SLICES == 1) {
             if (out.plain()) {
-                ffma.store(out.c + tile.m0 + m + (tile.n0 + n) * out.ld, out.ld, out.alpha);
+                ffma.store(out, tile.m0 + m, tile.n0 + n);
                 return;
             }
             const int warp = threadIdx.x / 32;

@@ -224,14 +224,17 @@ struct sgemm_once {
             return sum;
         };
         /* In vectors: little code, in one piece, for it comes from memory. */
-        if (WHOLE && p.splits == 1 && out.vec && out.beta == 0 && tile.m0 + TILE_M <= int(p.m) && tile.n0 + TILE_N <= int(p.n)) {
-            float *const c = out.c + tile.m0 + at_m(thread) + (tile.n0 + at_n(thread)) * out.ld;
+        if (WHOLE && p.splits == 1 && out.plain()) {
+            const int m = tile.m0 + at_m(thread), n = tile.n0 + at_n(thread);
+            float *const c = out.c + m + n * out.ld;
 #pragma unroll
             for (int s = 0; s < VECTORS / THREADS; s++) {
                 const float4 v = summed(thread + s * THREADS);
-                const int of_group = thread / GROUP + s * SLICES, i = of_group % (TM / 4) * 4, j = of_group / (TM / 4);
-                *reinterpret_cast<float4 *>(c + i * LANES_M + (j / 4 * (4 * LANES_N) + j % 4) * out.ld) =
-                    make_float4(out.alpha * v.x, out.alpha * v.y, out.alpha * v.z, out.alpha * v.w);
+                const int of_group = thread / GROUP + s * SLICES, i = of_group % (TM / 4) * (4 * LANES_M), j = of_group / (TM / 4),
+                          column = j / 4 * (4 * LANES_N) + j % 4;
+                if (m + i < int(p.m) && n + column < int(p.n))
+                    *reinterpret_cast<float4 *>(c + i + column * out.ld) =
+                        make_float4(out.alpha * v.x, out.alpha * v.y, out.alpha * v.z, out.alpha * v.w);
             }
             return;
         }

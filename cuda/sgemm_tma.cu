@@ -295,7 +295,7 @@ struct sgemm_tma {
         const gg_out<float, TILE_M, TILE_N> out(p, whole(t));
         const int64_t m = t.m0 + at_m(thread), n = t.n0 + at_n(thread);
         if (__builtin_expect(out.plain(), 1))
-            return ffma.store(out.c + m + n * out.ld, out.ld, out.alpha);
+            return ffma.store(out, m, n);
         if constexpr (PRODUCER) {
             if (!out.vec)
                 return put_elements(p, out, t, shared, thread, ffma);

@@ -121,9 +121,9 @@ template <typename T, int TILE_M, int TILE_N> struct gg_out {
         vec = whole ? p.c_vec && t.m0 % (16 / int(sizeof(T))) == 0 : true;
     }
 
-    /* Whether all of the tile goes to C by 16-byte stores, and nothing is read: then a kernel should store it by code of its own, of few instructions in
-     * one piece, for where a call is short that comes from memory. */
-    __device__ bool plain() const { return vec && beta == T(0) && own_m + TILE_M <= m && own_n + TILE_N <= n; }
+    /* Whether 16-byte stores can write what of the tile is C's, and nothing is read: then a kernel should store it by code of its own, of few
+     * instructions in one piece, for where a call is short that comes from memory. */
+    __device__ bool plain() const { return vec && beta == T(0) && (m - own_m) % (16 / int(sizeof(T))) == 0; }
 
     /* C(i, j), if it exists and is this tile's. beta == 0 never reads it. */
     __device__ void put(int64_t i, int64_t j, T sum) const
