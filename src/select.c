@@ -46,11 +46,11 @@ static const double L2_OVER_MEMORY = 1.3, IN_ORDER[] = {0.05e-6, 1.5e-6};
 /* FP64's panels, which come from L2 once a tile: that in memory bandwidths. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
 static const double PANELS = 1.6;
 
-/* FP64: what sharing tiles of so few k steps costs more, clocks, and an element of the tile. */
+/* What sharing tiles of fewer k steps costs GG_TMA… rows more, by type: clocks, and an element of the tile. */
 static const struct {
     int steps;
     double once, element;
-} FEW_STEPS = {49, 6000, 1.2};
+} FEW_STEPS[] = {[GG_S] = {32, 15000, 0}, [GG_D] = {49, 6000, 1.2}};
 
 /* Of GG_TMA… rows, by type, fitted to the lists of issue 3 on an H200. */
 static const struct {
@@ -62,7 +62,7 @@ static const struct {
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one and none share */
     int least;                 /* k steps of a tile that blocks share */
     bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
-} TMA[] = {[GG_S] = {0.85, 0.05, 0.16, 0.04, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
+} TMA[] = {[GG_S] = {0.85, 0.06, 0.15, 0.02, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
            [GG_D] = {0.75, 0, 0, 0, 10000, 4500, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
@@ -271,10 +271,15 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
         clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
-        clocks += p->type == GG_D && steps < FEW_STEPS.steps ? FEW_STEPS.once + FEW_STEPS.element * tile : 0;
+        clocks += steps < FEW_STEPS[p->type].steps ? FEW_STEPS[p->type].once + FEW_STEPS[p->type].element * tile : 0;
     } else {
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
         int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
+        /* Blocks that loop: of those with one tile more than others some share SMs, as blocks are given to SMs, if there are many. (396 tiles of 128×128 on
+         * 132 SMs of two blocks take as long as 528.) */
+        const int64_t room = (int64_t)sms * row->per_sm;
+        if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
+            load = gg_round_up(load, row->per_sm);
         if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
             load = gg_max(load, row->per_sm + 1);
         const bool one_group = spreads(row, cluster) && groups == 1;
