@@ -3,7 +3,7 @@
  * A block is 128 producer threads and 8 consumer warps, in SLICES groups that share out every stage's k and are added in order at the
  * end. A warp owns (TILE_M / WARPS_M) × (TILE_N / WARPS_N) results as 16×8 fragments. DMMA is chained FMA with round-to-nearest, so the
  * error is that of a plain FMA loop. sm_90 multiplies 16×8×MMA_K at twice sm_80's rate a clock; sm_80 has 8×8×4, of which two make 16×8×4.
- * Fragments take their rows in an order that keeps shared memory free of conflicts for every operand layout: see place().
+ * Fragments take their rows in an order that keeps shared memory free of conflicts for every operand layout: see gg_dmma.
  *
  *   dgemm_128x128   warps 64×32, sm_90 only (the producers give it registers), 165 KB    54 TF/s on an H200 (n = 4096, cuBLAS 55)
  *   dgemm_128x64    warps 32×32, 150 KB                                                  48 at n = 1024 (cuBLAS 51)
@@ -24,63 +24,28 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
     static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs the producers' */
     static constexpr int PRODUCER_REGISTERS = LARGE ? 72 : 0, CONSUMER_REGISTERS = LARGE ? 216 : 0;
 
-    double sum[FM][FN][4];
-    double fa[2][FM][MMA_K / 2], fb[2][FN][MMA_K / 4];
-
-    static __device__ double load(unsigned from)
-    {
-        double v;
-        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(from)); /* volatile: stays on its side of the loop's branch */
-        return v;
-    }
-
-    /* Which row (or column) of 16 is row `of8` of the first fragment half; 4 further, of the second. With stage rows ≡ 2 elements mod 16 this
-     * makes both kinds of access conflict-free: the 4 k × 4 rows that half a warp reads, and the 8 k × 2 rows it stores transposing. */
-    static __device__ int place(int of8) { return of8 % 2 + of8 / 2 % 2 * 8 + of8 / 4 * 2; }
-
-    __device__ void fetch(int set, unsigned a, unsigned b, int step)
-    {
-        constexpr int PA = stages::panel_a::PITCH, PB = stages::panel_b::PITCH;
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int e = 0; e < MMA_K / 2; e++)
-                fa[set][i][e] = load(a + 8 * ((step * MMA_K + e / 2 * 4) * PA + i * 16 + e % 2 * 4));
-#pragma unroll
-        for (int j = 0; j < FN; j++)
-#pragma unroll
-            for (int e = 0; e < MMA_K / 4; e++)
-                fb[set][j][e] = load(b + 8 * ((step * MMA_K + e * 4) * PB + j / 2 * 16 + j % 2 * 4));
-    }
-
-    __device__ void multiply(int set)
-    {
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-                mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[set][i], fb[set][i % 2 ? FN - 1 - j : j]);
-    }
+    using product = gg_dmma<FM, FN, MMA_K, stages::panel_a::PITCH, stages::panel_b::PITCH>;
+    product dmma;
 
     __device__ void consume(const gg_args &p, typename stages::ring ring, char *shared)
     {
         const int t = threadIdx.x, warp = t / 32, lane = t % 32;
         const int slice = warp / (WARPS_M * WARPS_N);
-        const int m = warp % WARPS_M * WARP_M + place(lane / 4), n = warp / WARPS_M % WARPS_N * WARP_N;
+        const int m = warp % WARPS_M * WARP_M + product::place(lane / 4), n = warp / WARPS_M % WARPS_N * WARP_N;
         const int k = slice * KS + lane % 4;
         const unsigned a0 = gg_shared(shared) + 8 * (k * stages::panel_a::PITCH + m);
-        const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + 8 * (k * stages::panel_b::PITCH + n + place(lane / 4));
+        const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + 8 * (k * stages::panel_b::PITCH + n + product::place(lane / 4));
 
         typename stages::work work(p);
         if (!work.more())
             return;
         unsigned a = a0 + ring.stage * stages::BYTES, b = b0 + ring.stage * stages::BYTES;
         ring.wait_full();
-        fetch(0, a, b, 0);
+        dmma.fetch(0, a, b, 0);
         while (work.more()) {
             const gg_tile tile = work.next(p);
             const bool more = work.more();
-            clear(sum);
+            clear(dmma.sum);
 
             /* One stage a turn. The stage after it, of the next tile if need be, is waited for first; after the very last one the ring holds
              * old data, and what is fetched is not used. */
@@ -97,15 +62,15 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
 #pragma unroll
                 for (int s = 0; s < STEPS; s++) {
                     if (s + 1 < STEPS)
-                        fetch((s + 1) % 2, a, b, s + 1);
+                        dmma.fetch((s + 1) % 2, a, b, s + 1);
                     else
-                        fetch(0, next_a, next_b, 0);
-                    multiply(s % 2);
+                        dmma.fetch(0, next_a, next_b, 0);
+                    dmma.multiply(s % 2);
                 }
                 a = next_a, b = next_b;
             }
             ring.arrive_empty(done);
-            store(p, tile, m, n + place(lane % 4 * 2), slice, shared + stages::RING_BYTES);
+            store(p, tile, m, n + product::place(lane % 4 * 2), slice, shared + stages::RING_BYTES);
         }
     }
 
@@ -120,11 +85,11 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
             for (int j = 0; j < FN; j++)
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    const int mm = m + i * 16 + e / 2 * 4, nn = n + j / 2 * 16 + j % 2 * 4 + e % 2;
+                    const int mm = m + product::row(i, e), nn = n + product::column(j, e);
                     if constexpr (SLICES == 1)
-                        out.put(tile.m0 + mm, tile.n0 + nn, sum[i][j][e]);
+                        out.put(tile.m0 + mm, tile.n0 + nn, dmma.sum[i][j][e]);
                     else
-                        partial[(slice * TILE_N + nn) * TILE_M + mm] = sum[i][j][e];
+                        partial[(slice * TILE_N + nn) * TILE_M + mm] = dmma.sum[i][j][e];
                 }
         if constexpr (SLICES > 1) {
             gg_consumer_barrier();

@@ -1,4 +1,4 @@
-/* dmma.cuh — the FP64 tensor core product of dgemm.cu, dgemm_tma.cu and dgemm_direct.cu, and its sums. */
+/* dmma.cuh — the FP64 tensor core product of every dgemm kernel, and its sums; a warp's part of a tile fed from panels [k][m] and [k][n]. */
 #ifndef GG_DMMA_CUH
 #define GG_DMMA_CUH
 
@@ -41,5 +41,51 @@ template <int FM, int FN> __device__ inline void clear(double (&sum)[FM][FN][4])
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] = 0;
 }
+
+/* A warp's products of FM × FN fragments from panels in shared memory, [k][m] and [k][n], whose rows are ≡ 2 elements mod 16 (dgemm.cu,
+ * multistage_d.cu). */
+template <int FM, int FN, int MMA_K, int PITCH_A, int PITCH_B> struct gg_dmma {
+    double sum[FM][FN][4];
+    double fa[2][FM][MMA_K / 2], fb[2][FN][MMA_K / 4];
+
+    /* Which row (or column) of 16 is row `of8` of the first fragment half; 4 further, of the second. This makes both kinds of access free of
+     * conflicts: the 4 k × 4 rows that half a warp reads, and the 8 k × 2 rows it stores transposing. */
+    static __device__ int place(int of8) { return of8 % 2 + of8 / 2 % 2 * 8 + of8 / 4 * 2; }
+
+    /* Element e of sum[i][j] from sum[0][0]'s first, where that is place(lane / 4), place(lane % 4 * 2). */
+    static __device__ constexpr int row(int i, int e) { return i * 16 + e / 2 * 4; }
+    static __device__ constexpr int column(int j, int e) { return j / 2 * 16 + j % 2 * 4 + e % 2; }
+
+    static __device__ double load(unsigned from)
+    {
+        double v;
+        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(from)); /* volatile: stays on its side of the loop's branch */
+        return v;
+    }
+
+    /* a, b: where the lane's first elements of k step 0 lie: k lane % 4, row place(lane / 4). */
+    __device__ void fetch(int set, unsigned a, unsigned b, int step)
+    {
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int e = 0; e < MMA_K / 2; e++)
+                fa[set][i][e] = load(a + 8 * ((step * MMA_K + e / 2 * 4) * PITCH_A + i * 16 + e % 2 * 4));
+#pragma unroll
+        for (int j = 0; j < FN; j++)
+#pragma unroll
+            for (int e = 0; e < MMA_K / 4; e++)
+                fb[set][j][e] = load(b + 8 * ((step * MMA_K + e * 4) * PITCH_B + j / 2 * 16 + j % 2 * 4));
+    }
+
+    __device__ void multiply(int set)
+    {
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+                mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[set][i], fb[set][i % 2 ? FN - 1 - j : j]);
+    }
+};
 
 #endif
