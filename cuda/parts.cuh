@@ -1,4 +1,5 @@
-/* parts.cuh — how the k of a tile is cut among the blocks of one launch (sgemm_tma.cu, dgemm_tma.cu), and how they hand each other the parts.
+/* parts.cuh — how the k of a tile is cut among the blocks of one launch, and how they hand each other the parts (sgemm_tma.cu, dgemm_tma.cu; the last
+ * function: multistage.cuh).
  *
  * A block's work is a list of pieces: k steps [first, first + count) of a tile. Large C: persistent blocks take whole tiles in turn and share the last
  * ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: a cluster a tile, a piece of k each, or several clusters a tile.
@@ -42,6 +43,9 @@ enum {
     COLLECT
 };
 
+/* ⌊of · part / parts⌋ */
+__device__ inline unsigned gg_share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
+
 /* All in 32 bits, which TMA's coordinates are too. SHORTEST: k steps of a piece, at least. What a kernel does first and last of its list is its own. */
 template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
     int tile, first, count, fate;
@@ -53,15 +57,12 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
         return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
     }
 
-    /* ⌊of · part / parts⌋ */
-    static __device__ unsigned share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
-
     /* As gg_run_start, in 32 bits. */
     static __device__ int run_start(const gg_args &p, int block) { return run_start(p, block, gridDim.x); }
 
     static __device__ int run_start(const gg_args &p, int block, int blocks)
     {
-        const int length = steps(p), at = share(int(p.shared_tiles) * length, block, blocks), in_tile = unsigned(at) % unsigned(length);
+        const int length = steps(p), at = gg_share(int(p.shared_tiles) * length, block, blocks), in_tile = unsigned(at) % unsigned(length);
         return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
     }
 
@@ -72,8 +73,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
         const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
         const int group = part / unsigned(p.splits);
         tile = blockIdx.x / parts;
-        first = share(length, part, parts);
-        count = share(length, part + 1, parts) - first;
+        first = gg_share(length, part, parts);
+        count = gg_share(length, part + 1, parts) - first;
         fate = !SEVERAL && p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
     }
 };
@@ -135,6 +136,18 @@ __device__ inline void forget_parts(const gg_args &p, int first, int unit, int r
     barrier();
     for (int from = first + thread; from < unit; from += THREADS)
         *part_flag(p, from * p.splits + rank) = 0;
+}
+
+/* Where each part of a tile has a block of its own: all threads of a block that has written its part. True: it was the last to do so, and may read all
+ * of them. The tile's flag counts, and is 0 again when all have. */
+__device__ inline bool gg_last_part(const gg_args &p, int tile, unsigned parts)
+{
+    unsigned before = 0;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(part_flag(p, tile)), "r"(parts - 1) : "memory");
+    return __syncthreads_or(threadIdx.x == 0 && before == parts - 1);
 }
 
 #endif

@@ -11,6 +11,7 @@ struct gg_args; /* of cuda/kernel.h */
 enum gg_role {
     GG_PLAIN,          /* alpha op(A) op(B) + beta C, any grid */
     GG_TILED,          /* the same, one block a tile */
+    GG_TILED_CUT,      /* likewise, or several that have a piece of its k each, the last of which to end adds them up */
     GG_PERSISTENT,     /* the same, as many blocks as the GPU holds, each taking tiles in turn */
     GG_TMA,            /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
     GG_TMA_EITHER,     /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
@@ -49,8 +50,8 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles, cut along k (tile.cuh); 1:
-                 * tiles stay whole
+    int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles, cut along k
+                 * (tile.cuh); 1: tiles stay whole
                  */
     double seconds;       /* predicted time on the device, launch included */
     int cluster, groups;  /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */

@@ -38,7 +38,7 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
     const bool early = args->verdict || (args->early && row->role != GG_PACK);
-    grid.alone = early && grid.x <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
+    grid.alone = early && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
@@ -46,16 +46,20 @@ static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struc
 static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, const struct gg_args *args)
 {
     const double full = (double)dev->arch.sms * row->per_sm;
-    if (row->role != GG_TILED && blocks > full)
+    const bool loops = row->role != GG_TILED && row->role != GG_TILED_CUT;
+    if (loops && blocks > full)
         blocks = full;
     return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args);
 }
 
-/* The product itself; `blocks` as in struct gg_choice. Shared tiles need args->workspace. */
-static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, const struct gg_gemm *p, int blocks, gg_stream stream,
+/* The product itself; `splits` as in struct gg_choice. Tiles that are cut along k need args->workspace. */
+static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, const struct gg_gemm *p, int splits, gg_stream stream,
                         struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
+    if (row->role == GG_TILED_CUT && splits > 1)
+        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1}, stream, args);
+    const int blocks = splits;
     args->move_back = 1;
     args->shared_tiles = gg_shared_tiles(tiles, blocks);
     if (args->shared_tiles == 0)
@@ -68,12 +72,14 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
                       args);
 }
 
-/* Scratch for the parts of shared tiles. */
-static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, int blocks)
+/* Scratch for the parts of tiles. */
+static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, int splits)
 {
-    if (gg_shared_tiles(gg_tiles(row, p), blocks) == 0)
-        return 0;
-    return (size_t)2 * (size_t)blocks * (size_t)row->tile_m * (size_t)row->tile_n * gg_size(p->type);
+    const int64_t tiles = gg_tiles(row, p);
+    const int64_t parts = row->role == GG_TILED_CUT            ? (splits > 1 ? splits * tiles : 0)
+                          : gg_shared_tiles(tiles, splits) > 0 ? 2 * (int64_t)splits
+                                                               : 0;
+    return (size_t)parts * (size_t)row->tile_m * (size_t)row->tile_n * gg_size(p->type);
 }
 
 /* Writes op(A) as m×k to to_a, and op(B) as n×k to to_b, with m and n contiguous; `product` then describes the copies. NULL: it

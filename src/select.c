@@ -6,6 +6,8 @@
 
 #include "tensor.h"
 
+#include "../cuda/kernel.h"
+
 #define GG_KERNEL(name, file, ...) extern const unsigned char gg_image_##file[];
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
@@ -24,9 +26,19 @@ static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
 /* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
 
-/* Of rows with more than MANY small blocks an SM: threads that keep an SM busy. While there are fewer, at the end at the latest, a step takes as long as
- * if there were so many; and rounds after the first, which begin as single blocks end, cost half of `start` (multistage: 6 to 7 % off at 154 shapes). */
-enum { MANY = 3, FULL_THREADS = 192 };
+/* Of rows with more than MANY small blocks an SM: clocks that a step of one block takes beyond its products, while the others have theirs. */
+enum { MANY = 3, STEP = 260 };
+
+/* What is left of `start` in rounds of tiles after the first: new blocks begin as single ones end, and blocks that loop fill their pipelines for the
+ * next tile while they store C. */
+static const double AGAIN_NEW = 0.6, AGAIN_LOOPING = 0.28;
+
+static bool loops(const struct gg_kernel *row) { return row->role == GG_PERSISTENT || (gg_is_tma(row) && row->role != GG_TMA_ONCE); }
+
+static double starts(const struct gg_kernel *row, double rounds)
+{
+    return row->start * (1 + (rounds - 1) * (loops(row) ? AGAIN_LOOPING : AGAIN_NEW));
+}
 
 /* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. The product's launch is under way
  * while that is done. */
@@ -43,14 +55,9 @@ static const double ONE_STREAM = 1.06;
  * 128×128 and of such (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38). */
 static const double L2_OVER_MEMORY = 1.3, IN_ORDER[] = {0.05e-6, 1.5e-6};
 
-/* FP64's panels, which come from L2 once a tile: that in memory bandwidths. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
-static const double PANELS = 1.6;
-
-/* What sharing tiles of fewer k steps costs GG_TMA… rows more, by type: clocks, and an element of the tile. */
-static const struct {
-    int steps;
-    double once, element;
-} FEW_STEPS[] = {[GG_S] = {32, 15000, 0}, [GG_D] = {49, 6000, 1.2}};
+/* FP64's panels, which come from L2 once a tile: that in memory bandwidths, and where blocks that share tiles are at different k. (48x3136x16224 by
+ * 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+static const double PANELS = 1.8, PANELS_SHARED = 1.37;
 
 /* Of GG_TMA… rows, by type, fitted to the lists of issue 3 on an H200. */
 static const struct {
@@ -62,8 +69,8 @@ static const struct {
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one and none share */
     int least;                 /* k steps of a tile that blocks share */
     bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
-} TMA[] = {[GG_S] = {0.85, 0.06, 0.15, 0.02, 20000, 1900, 50, 0, 5.4, 1.025, GG_SHORTEST_RUN, true},
-           [GG_D] = {0.75, 0, 0, 0, 10000, 4500, 1300, 2500, 16, 1, 2 * GG_SHORTEST_RUN, false}};
+} TMA[] = {[GG_S] = {0.91, 0.045, 0.1, 0.045, 10200, 3700, 0, 0, 5.9, 1.025, GG_SHORTEST_RUN, true},
+           [GG_D] = {0.77, 0, 0, 0, 11800, 3200, 920, 3300, 100, 1, 2 * GG_SHORTEST_RUN, false}};
 
 /* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
 enum { GPC = 16 };
@@ -137,7 +144,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if ((row->cc_min == 90 || (row->cc_min == 80 && row->role == GG_TILED)) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
+    if ((row->cc_min == 90 || row->role == GG_TILED_CUT) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
@@ -208,12 +215,20 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
         return 0.5;
     if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
         return 2;
-    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && row->role != GG_TILED ? 1 : 3;
+    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && row->role != GG_TILED && row->role != GG_TILED_CUT ? 1 : 3;
 }
 
-/* blocks: as in struct gg_choice. */
-static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks)
+/* What it takes a GG_TILED_CUT row to add up a tile, and each of its parts: clocks. */
+enum { ADDING_UP = 3500, ADDING_PART = 350 };
+
+/* Blocks of GG_PERSISTENT rows that share tiles mostly have parts of two, but none in FP32 where all tiles have equally many blocks: what that costs,
+ * by type, in `start`s. */
+static const double TWO_PARTS[] = {[GG_S] = 1.6, [GG_D] = 0.75};
+
+/* splits: as in struct gg_choice. */
+static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
 {
+    const int pieces = row->role == GG_TILED_CUT ? splits : 1, blocks = row->role == GG_TILED_CUT ? 1 : splits; /* of a tile's k; that share tiles */
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
     double step = 2 * tile * row->tile_k / gg_rate(row, arch);
@@ -224,18 +239,18 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     double clocks, after = 0;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks);
-        clocks = whole * (tile_steps * step + row->start) + SHARING * (double)shared * tile_steps / blocks * step;
-        /* Most blocks have parts of two tiles, unless all tiles have equally many blocks. */
-        clocks += (p->type == GG_D ? 4 : blocks % shared == 0 ? 1 : 3) * row->start;
+        clocks = whole * tile_steps * step + SHARING * (double)shared * tile_steps / blocks * step + starts(row, whole + 1);
+        clocks += (p->type == GG_S && blocks % shared == 0 ? 0 : TWO_PARTS[p->type]) * row->start;
         after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
         after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
     } else {
-        const double load = (double)gg_ceil_div(tiles, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
-        const double blocks_busy = row->per_sm > MANY ? load + (double)FULL_THREADS / row->threads - 1 : at_least(load, row->per_sm > 1 ? 1 / ALONE : 1);
-        clocks = blocks_busy * tile_steps * step + (row->per_sm > MANY ? (rounds + 1) / 2 : rounds) * row->start;
+        const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
+        const double each = row->per_sm > MANY ? load * step + STEP : at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * step;
+        clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
+        clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
     double bytes = m * k + k * n + 2 * m * n;
-    if (row->role == GG_TILED) /* small tiles, one a block: what they read comes from L2 again and again */
+    if (row->role == GG_TILED || row->role == GG_TILED_CUT) /* small tiles, one a block: what they read comes from L2 again and again */
         bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
     after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
@@ -269,9 +284,8 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
-        clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + (whole + 1) * row->start;
+        clocks = row->per_sm * (whole * (double)steps + SHARING * (double)shared * (double)steps / blocks) * step + starts(row, whole + 1);
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
-        clocks += steps < FEW_STEPS[p->type].steps ? FEW_STEPS[p->type].once + FEW_STEPS[p->type].element * tile : 0;
     } else {
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
         int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
@@ -289,7 +303,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
-        clocks += (row->role == GG_TMA ? (rounds + 3) / 4 : rounds) * row->start; /* what has a producer fills its pipeline while it stores C */
+        clocks += starts(row, rounds);
         clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
         if (groups > 1 && once && p->type == GG_S)
             clocks +=
@@ -305,7 +319,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const double after = (pack_a || pack_b) * PACK_LAUNCH + (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D)
-        memory = at_least(memory, (double)tiles * (row->tile_m + row->tile_n) * k * size / (PANELS * arch->bandwidth));
+        memory = at_least(memory, (double)tiles * (row->tile_m + row->tile_n) * k * size / ((shared > 0 ? PANELS_SHARED : PANELS) * arch->bandwidth));
     if (p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor : p->a_kmajor))
         memory *= ONE_STREAM;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), memory);
@@ -363,6 +377,21 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
+/* A GG_TILED_CUT row. Blocks that have pieces all run at one time, and each tile has a flag. */
+static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    enum { MOST_PIECES = 32 };
+    const int64_t tiles = gg_tiles(row, p), room = (int64_t)arch->sms * row->per_sm, runs = gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
+    const int64_t most = tiles <= GG_FLAGS / 2 ? gg_min(room / tiles, runs) : 1;
+    struct gg_choice best = {.kernel = row, .splits = 1, .seconds = predict(row, p, arch, 1)};
+    for (int pieces = 2; pieces <= gg_min(most, MOST_PIECES); pieces++) {
+        const double seconds = predict(row, p, arch, pieces);
+        if (seconds < best.seconds)
+            best.splits = pieces, best.seconds = seconds;
+    }
+    return best;
+}
+
 /* Which rows: all, those that chains may have in them, or chains. */
 enum rows { ALL, OF_CHAINS, CHAINS };
 
@@ -391,8 +420,8 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
             continue;
         if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, p, arch))))
             continue;
-        if (gg_is_tma(row)) {
-            const struct gg_choice choice = best_tma(row, p, arch);
+        if (gg_is_tma(row) || row->role == GG_TILED_CUT) {
+            const struct gg_choice choice = gg_is_tma(row) ? best_tma(row, p, arch) : best_cut(row, p, arch);
             if (!best.kernel || choice.seconds < best.seconds)
                 best = choice;
             continue;
@@ -431,6 +460,8 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     const double groups = in_turns ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
     if (gg_is_tma(row) && ffma->cluster > 1)
         return groups * ffma->cluster * ffma->groups;
+    if (row->role == GG_TILED_CUT)
+        return ffma->splits;
     const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
 }

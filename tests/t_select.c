@@ -48,6 +48,9 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         CHECK(x->splits <= GG_LARGEST_CLUSTER && (x->splits & (x->splits - 1)) == 0, "%s: clusters of %d", name, x->splits);
     else if (row->role == GG_SKINNY)
         CHECK(x->splits <= p->k, "%s: %d pieces of %lld", name, x->splits, (long long)p->k);
+    else if (row->role == GG_TILED_CUT)
+        CHECK(x->splits == 1 || (x->splits <= steps && tiles <= GG_FLAGS && tiles * x->splits <= room), "%s: %lld tiles in %d pieces of %lld steps",
+              name, (long long)tiles, x->splits, (long long)steps);
     else
         CHECK(x->splits <= room, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
 }
@@ -103,7 +106,7 @@ static void check_tensor(void)
         const int64_t n = cases[i].n;
         struct gg_gemm p = {.type = GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
         for (p.precision = GG_STRICT; p.precision <= GG_TF32; p.precision++) {
-            const char *const want = p.precision == GG_STRICT ? (cases[i].cc < 80 ? "tiled" : n == 128 ? "multistage" : "sgemm")
+            const char *const want = p.precision == GG_STRICT ? (cases[i].cc < 80 ? "tiled" : cases[i].cc == 80 && n < 4096 ? "multistage" : "sgemm")
                                      : p.precision == GG_FP32 ? cases[i].fp32
                                                               : cases[i].tf32;
             const char *const name = gg_select(&p, &gpu, NULL).kernel->name;
