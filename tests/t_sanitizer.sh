@@ -36,7 +36,7 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: the types' calls with a kernel forc
 
 for where in "" --device; do
     for tool in memcheck synccheck initcheck; do try $tool sd "" $where; done
-    for type in s d; do try racecheck $type tiled_${type}_64x64 $where; done
+    for type in s d; do for row in tiled_${type}_64x64 multistage_${type}_32x32; do try racecheck $type $row $where; done; done
 done
 for row in dgemm_tma_64x64 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
 for tool in memcheck racecheck; do CALLS=40 try $tool s tensor_mma_fp16 --device; done
