@@ -377,31 +377,45 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
+/* Which rows: all, those that chains may have in them, or chains. */
+enum rows { ALL, OF_CHAINS, CHAINS };
+
+/* A long sum is the more accurate the more parts it is made of: is a chain as accurate as FFMA that sums k in so many? With positive operands, the worst
+ * case, FFMA's error is sqrt(0.056 k) / parts (rms, in u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over
+ * 32 k each, before Hopper twice as many over 16, and of sums over 512 k. Measured, and for what is older by a model; see docs/precision.md. A margin, as
+ * it is not the same for all data. */
+static bool as_accurate(double parts, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const double k = (double)p->k, margin = 1.3, each = gg_code_for(arch->cc) < 90 ? 16 : 32;
+    const double sums = k < 512 ? k / each : 512 / each + k / 512;
+    return 0.056 * k / (parts * parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
+}
+
+/* Rows that no chain has in it, cut as in struct gg_choice: small tiles whose block has an SM to itself, each thread more sums and so k more slices, and
+ * tiles in so many pieces: a chain is hardly ever as accurate; and GG_TMA_ONCE with more tiles than SMs, as chains for C of that size have
+ * sgemm_128x64's FFMA in them (tensor.c). They are for what no chain serves. */
+static bool outside_chains(const struct gg_kernel *row, int splits, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    if (row->type == GG_D)
+        return false;
+    if (row->role == GG_TILED_CUT)
+        return splits > 1 && !as_accurate(splits, p, arch);
+    return row->role == GG_TMA_ONCE && ((row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64) || gg_tiles(row, p) > arch->sms);
+}
+
 /* A GG_TILED_CUT row. Blocks that have pieces all run at one time, and each tile has a flag. */
-static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     enum { MOST_PIECES = 32 };
     const int64_t tiles = gg_tiles(row, p), room = (int64_t)arch->sms * row->per_sm, runs = gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
     const int64_t most = tiles <= GG_FLAGS / 2 ? gg_min(room / tiles, runs) : 1;
     struct gg_choice best = {.kernel = row, .splits = 1, .seconds = predict(row, p, arch, 1)};
-    for (int pieces = 2; pieces <= gg_min(most, MOST_PIECES); pieces++) {
+    for (int pieces = 2; pieces <= gg_min(most, MOST_PIECES) && (rows == ALL || !outside_chains(row, pieces, p, arch)); pieces++) {
         const double seconds = predict(row, p, arch, pieces);
         if (seconds < best.seconds)
             best.splits = pieces, best.seconds = seconds;
     }
     return best;
-}
-
-/* Which rows: all, those that chains may have in them, or chains. */
-enum rows { ALL, OF_CHAINS, CHAINS };
-
-/* Rows that no chain has in it: small tiles whose block has an SM to itself, each thread more sums and so k more slices: a chain is hardly ever as
- * accurate; and GG_TMA_ONCE with more tiles than SMs, as chains for C of that size have sgemm_128x64's FFMA in them (tensor.c). They are for what no chain
- * serves. */
-static bool outside_chains(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
-{
-    return row->role == GG_TMA_ONCE && row->type == GG_S &&
-           ((row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64) || gg_tiles(row, p) > arch->sms);
 }
 
 /* Slim blocks of few rows pay where those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
@@ -418,10 +432,10 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, p, arch))))
+        if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
             continue;
         if (gg_is_tma(row) || row->role == GG_TILED_CUT) {
-            const struct gg_choice choice = gg_is_tma(row) ? best_tma(row, p, arch) : best_cut(row, p, arch);
+            const struct gg_choice choice = gg_is_tma(row) ? best_tma(row, p, arch) : best_cut(row, p, arch, rows);
             if (!best.kernel || choice.seconds < best.seconds)
                 best = choice;
             continue;
@@ -464,16 +478,6 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
         return ffma->splits;
     const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
-}
-
-/* A long sum is the more accurate the more parts it is made of. With positive operands, the worst case, FFMA's error is sqrt(0.056 k) / parts (rms,
- * in u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over 32 k each, before Hopper twice as many over 16,
- * and of sums over 512 k. Measured, and for what is older by a model; see docs/precision.md. A margin, as it is not the same for all data. */
-static bool chain_as_accurate(const struct gg_choice *ffma, const struct gg_gemm *p, const struct gg_arch *arch)
-{
-    const double in_parts = parts(ffma, p), k = (double)p->k, margin = 1.3, each = gg_code_for(arch->cc) < 90 ? 16 : 32;
-    const double sums = k < 512 ? k / each : 512 / each + k / 512;
-    return 0.056 * k / (in_parts * in_parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
 }
 
 /* A few rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an operand.
@@ -520,14 +524,14 @@ static bool chain_serves(double seconds, const struct gg_gemm *p, const struct g
     struct gg_gemm tiled;
     const bool lies_well = ffma && !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
     const struct gg_choice strict = lies_well ? *ffma : ffma_for(&aligned, arch, OF_CHAINS);
-    return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && chain_as_accurate(&strict, &tiled, arch);
+    return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && as_accurate(parts(&strict, &tiled), &tiled, arch);
 }
 
 /* The FFMA that a chain ends with is strict's, so strict's is the one that a chain would end with, if it served. */
 static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_choice any = ffma_for(p, arch, ALL);
-    if (!any.kernel || !outside_chains(any.kernel, p, arch))
+    if (!any.kernel || !outside_chains(any.kernel, any.splits, p, arch))
         return any;
     struct gg_gemm as_chain = *p;
     as_chain.precision = GG_FP32;

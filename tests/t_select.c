@@ -89,30 +89,39 @@ static void check_tensor(void)
 {
     static const struct {
         int cc, smem, n;
-        const char *fp32, *tf32; /* how their names begin; in strict precision: tiled before Ampere, else as below */
-    } cases[] = {{75, 65536, 4096, "tiled", "tiled"},
-                 {80, 166912, 4096, "tensor_mma_fp16", "tensor_mma_tf32"},
-                 {80, 166912, 1024, "tensor_mma_fp16", "tensor_mma_tf32"},
-                 {80, 166912, 128, "multistage", "multistage"},
-                 {86, 101376, 4096, "sgemm", "sgemm"},
-                 {87, 166912, 4096, "sgemm", "sgemm"},
-                 {89, 101376, 4096, "sgemm", "sgemm"},
-                 {90, 232448, 1024, "tensor_fp16", "tensor_tf32"},
-                 {90, 232448, 4096, "tensor_fp16", "tensor_tf32"},
-                 {100, 232448, 4096, "sgemm", "sgemm"},
-                 {120, 101376, 4096, "sgemm", "sgemm"}};
+        const char *strict, *fp32, *tf32; /* how their names begin */
+    } cases[] = {{75, 65536, 4096, "tiled", "tiled", "tiled"},
+                 {80, 166912, 4096, "sgemm", "tensor_mma_fp16", "tensor_mma_tf32"},
+                 {80, 166912, 1024, "multistage", "tensor_mma_fp16", "tensor_mma_tf32"},
+                 {80, 166912, 128, "multistage", "multistage", "multistage"},
+                 {86, 101376, 4096, "sgemm", "sgemm", "sgemm"},
+                 {87, 166912, 4096, "sgemm", "sgemm", "sgemm"},
+                 {89, 101376, 4096, "sgemm", "sgemm", "sgemm"},
+                 {90, 232448, 1024, "sgemm", "tensor_fp16", "tensor_tf32"},
+                 {90, 232448, 4096, "sgemm", "tensor_fp16", "tensor_tf32"},
+                 {100, 232448, 4096, "sgemm", "sgemm", "sgemm"},
+                 {120, 101376, 4096, "sgemm", "sgemm", "sgemm"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct gg_arch gpu = {.cc = cases[i].cc, .sms = 108, .clock_mhz = 1410, .smem_per_block = cases[i].smem, .bandwidth = 1.6e12};
         const int64_t n = cases[i].n;
         struct gg_gemm p = {.type = GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
         for (p.precision = GG_STRICT; p.precision <= GG_TF32; p.precision++) {
-            const char *const want = p.precision == GG_STRICT ? (cases[i].cc < 80 ? "tiled" : cases[i].cc == 80 && n < 4096 ? "multistage" : "sgemm")
-                                     : p.precision == GG_FP32 ? cases[i].fp32
-                                                              : cases[i].tf32;
+            const char *const want = p.precision == GG_STRICT ? cases[i].strict : p.precision == GG_FP32 ? cases[i].fp32 : cases[i].tf32;
             const char *const name = gg_select(&p, &gpu, NULL).kernel->name;
             CHECK(!strncmp(name, want, strlen(want)), "n = %d on %d, precision %d: %s, not %s", cases[i].n, cases[i].cc, (int)p.precision, name,
                   want);
         }
+    }
+}
+
+/* Where a chain is much the faster it serves, whatever FFMA would be chosen without it: one in many pieces, which no chain is as accurate as, is not
+ * what keeps it away. */
+static void check_served(void)
+{
+    for (int64_t n = 776; n < 1200; n += 8) {
+        const struct gg_gemm p = {.type = GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .b_kmajor = true, .alpha = 1, .precision = GG_FP32};
+        const struct gg_kernel *row = gg_select(&p, &gpus[2], NULL).kernel;
+        CHECK(gg_is_chain(row), "n = %lld: %s", (long long)n, row->name);
     }
 }
 
@@ -156,6 +165,7 @@ static void check_in_one(void)
 int main(void)
 {
     check_tensor();
+    check_served();
     check_in_one();
     uint64_t seed = 20261121, kinds_seed = 1;
     check_kinds(&kinds_seed);
@@ -181,12 +191,12 @@ int main(void)
         const struct gg_choice forced = gg_select(&p, gpu, row->name);
         check(&forced, &p, gpu);
         CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
-        /* FP32's GG_TMA_ONCE are not for C of more tiles than SMs, and those with an SM to themselves not where a chain would serve; slim_d1_long is
-         * only for long rows. */
+        /* FP32's GG_TMA_ONCE are not for C of more tiles than SMs, and those with an SM to themselves and tiles in pieces not where a chain would serve;
+         * slim_d1_long is only for long rows. */
         CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
                   gg_is_chain(free_choice.kernel) ||
                   (row->role == GG_TMA_ONCE && p.type == GG_S && (gg_tiles(row, &p) > gpu->sms || row->per_sm == 1)) ||
-                  (row->role == GG_SLIM && row->tile_k < 16),
+                  (row->role == GG_TILED_CUT && p.type == GG_S && forced.splits > 1) || (row->role == GG_SLIM && row->tile_k < 16),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
     CHECK(clusters > 100 && groups > 10 && shared > 100 && strips > 100, "hardly any is cut: %d %d %d %d", clusters, groups, shared, strips);
