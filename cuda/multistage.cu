@@ -5,6 +5,8 @@
  *   multistage_s_64x64   128 threads of 4×8 sums, 13 KB, 6 blocks
  *   multistage_s_32x32    64 threads of 4×4 sums,  9 KB, 14 blocks: C of few tiles
  *
+ * In so many pieces, us, cuBLAS / before / now: 1706x395x1190 54.9 / 69.3 / 58.5 (5), 4323x170x1633 74.1 / 92.5 / 78.4 (5), 33x1154x2062 19.2 / 25.8 / 22.9
+ * (12), 5792x192x480 44.9 / 47.0 / 41.1 (2), 518x50x475 12.3 / 13.1 / 11.5 (6).
  * H200, NN, us, cuBLAS / before (k step 16, 8×8 sums a thread everywhere, addresses made anew each step) / now: 1883x325x111 12.0 / 15.5 / 12.2,
  * 4496x208x40 9.4 / 12.6 / 9.1, 2997x712x83 20.3 / 24.5 / 19.9, 4096x4096x16 38 / 30 / 29, 200x200x8 9.7 / 8.0 / 6.1. Where k is long 128x64 reaches
  * 65 % of the FP32 peak. A step of 64x64 is 256 FFMAs of 350 instructions, of 32x32 128 of 220.
