@@ -424,40 +424,48 @@ static bool for_long_rows(const struct gg_kernel *row, const struct gg_gemm *p)
     return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor));
 }
 
+/* How one row would serve p best. */
+static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
+{
+    struct gg_choice best = {.kernel = row, .splits = 1};
+    if (gg_is_tma(row))
+        return best_tma(row, p, arch);
+    if (row->role == GG_TILED_CUT)
+        return best_cut(row, p, arch, rows);
+    if (gg_is_chain(row)) {
+        best.seconds = gg_chain_seconds(row, p, arch);
+    } else if (row->role == GG_SKINNY) {
+        best.splits = pieces(row, p, arch);
+        best.seconds = predict_skinny(row, p, arch, best.splits);
+    } else if (row->role == GG_SLIM) {
+        best.splits = slim_pieces(row, p, arch);
+        best.seconds = predict_slim(row, p, arch, best.splits);
+    } else {
+        const int all = sharers(row, p, arch);
+        const int even = gg_tiles(row, p) < all ? all - all % (int)gg_tiles(row, p) : all; /* as many blocks for each tile */
+        const int splits[] = {1, all, even};
+        best.seconds = predict(row, p, arch, 1);
+        for (int i = 1; i < 3; i++) {
+            const double seconds = predict(row, p, arch, splits[i]);
+            if (seconds < best.seconds)
+                best.splits = splits[i], best.seconds = seconds;
+        }
+    }
+    return best;
+}
+
 /* The fastest of p's legal rows of that kind, or the one that is forced. */
 static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, enum rows rows)
 {
-    const bool chains = rows == CHAINS;
     struct gg_choice best = {.splits = 1};
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
-        if (gg_is_chain(row) != chains || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
+        if (gg_is_chain(row) != (rows == CHAINS) || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
         if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
             continue;
-        if (gg_is_tma(row) || row->role == GG_TILED_CUT) {
-            const struct gg_choice choice = gg_is_tma(row) ? best_tma(row, p, arch) : best_cut(row, p, arch, rows);
-            if (!best.kernel || choice.seconds < best.seconds)
-                best = choice;
-            continue;
-        }
-        int candidates[] = {1, 1, 1};
-        if (row->role == GG_SKINNY)
-            candidates[0] = candidates[1] = candidates[2] = pieces(row, p, arch);
-        else if (row->role == GG_SLIM)
-            candidates[0] = candidates[1] = candidates[2] = slim_pieces(row, p, arch);
-        else if (!chains) {
-            candidates[1] = candidates[2] = sharers(row, p, arch);
-            if (gg_tiles(row, p) < candidates[1]) /* as many blocks for each tile */
-                candidates[2] -= candidates[2] % (int)gg_tiles(row, p);
-        }
-        for (int i = 0; i < 3; i++) {
-            const double seconds = chains                   ? gg_chain_seconds(row, p, arch)
-                                   : row->role == GG_SKINNY ? predict_skinny(row, p, arch, candidates[i])
-                                   : row->role == GG_SLIM   ? predict_slim(row, p, arch, candidates[i])
-                                                            : predict(row, p, arch, candidates[i]);
-            if (!best.kernel || seconds < best.seconds)
-                best = (struct gg_choice){.kernel = row, .splits = candidates[i], .seconds = seconds};
-        }
+        const struct gg_choice choice = choice_of(row, p, arch, rows);
+        if (!best.kernel || choice.seconds < best.seconds)
+            best = choice;
     }
     return best;
 }

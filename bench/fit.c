@@ -1,0 +1,224 @@
+/* fit.c — select.c's cost model against what bench has measured, and its rows' `rate` and `start` fitted to that.
+ *
+ *   fit [--check] [--rounds N] [--cc 90] [--sms 132] [--clock 1980] [--bandwidth 4.917e12] CSV...
+ *
+ * CSV: bench's, of operands in GPU memory and strict sgemm or dgemm. Times count that are a library's own choice, whose row the file names, and those
+ * of a row that was forced (--lib PATH:ROW; then all rows of a problem stand together, and what is lost by choosing one of them by the model is
+ * known, too). How a row cuts k, the file does not say: it is taken to be what select.c would do now. The GPU is an H200 unless said.
+ *
+ * Prints for each row how far its predictions are off. --check: status 1 if the mean of all, or too many of them, are too far off.
+ * --rounds: changes rate and start, one by one, while that makes the mean or what is lost smaller, and prints them as kernels.def wants them. To fit
+ * another GPU: bench with every row forced over --list random, then this, with the GPU's data. Rows whose speed the power limit rules (n >= 4096)
+ * want problems of that size beside them, or they are fitted to a rate that they keep for a millisecond. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../src/select.c"
+
+/* What select.c takes from others: machine code, of which there is none here, and chains, which serve no strict product. */
+#undef GG_KERNEL
+#define GG_KERNEL(name, file, ...) const unsigned char gg_image_##file[1];
+#include "../cuda/kernels.def"
+#undef GG_KERNEL
+bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p) { return row && !p; }
+double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch) { return row && p && arch; }
+
+enum { MOST = 200000, ROWS = sizeof gg_kernels / sizeof *gg_kernels };
+
+struct measured {
+    struct gg_gemm p;
+    struct gg_kernel *row;
+    double seconds, predicted;
+    int problem; /* those of one problem follow each other */
+};
+
+static struct gg_arch arch = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.917e12};
+static struct gg_kernel rows[ROWS]; /* gg_kernels, changed */
+static struct measured *all;
+static int count;
+
+/* ---- what was measured ------------------------------------------------------------------------------------------------------------------- */
+
+enum column { ROUTINE, LAYOUT, SIZE, M, N, K, OFFSET, LIBRARY, KERNEL, MEDIAN, COLUMNS };
+static const char *const titles[] = {"routine", "layout", "size", "m", "n", "k", "offset", "library", "kernel", "median_s"};
+
+static int split(char *line, char **fields, int most)
+{
+    int n = 0;
+    line[strcspn(line, "\r\n")] = 0;
+    for (char *at = line; at && n < most; n++) {
+        fields[n] = at;
+        at = strchr(at, ',');
+        if (at)
+            *at++ = 0;
+    }
+    return n;
+}
+
+static void read_csv(const char *path)
+{
+    enum { FIELDS = 64 };
+    static int problems;
+    char line[4096], previous[256] = "", *fields[FIELDS];
+    int where[COLUMNS];
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(line, sizeof line, file))
+        exit((fprintf(stderr, "fit: cannot read %s\n", path), 2));
+    const int titled = split(line, fields, FIELDS);
+    for (int c = 0; c < COLUMNS; c++) {
+        where[c] = 0;
+        while (where[c] < titled && strcmp(fields[where[c]], titles[c]) != 0)
+            where[c]++;
+        if (where[c] == titled)
+            exit((fprintf(stderr, "fit: %s has no column %s\n", path, titles[c]), 2));
+    }
+    while (fgets(line, sizeof line, file) && count < MOST) {
+        if (split(line, fields, FIELDS) < titled)
+            continue;
+#define FIELD(c) fields[where[c]]
+        struct measured x = {.seconds = atof(FIELD(MEDIAN))};
+        const char *name = strcmp(FIELD(LIBRARY), "gpugemm") == 0 ? FIELD(KERNEL) : FIELD(LIBRARY), *plus = strchr(FIELD(SIZE), '+');
+        for (x.row = rows; x.row < rows + ROWS && strcmp(x.row->name, name) != 0;)
+            x.row++;
+        const int64_t m = atoll(FIELD(M)), n = atoll(FIELD(N)), k = atoll(FIELD(K)), pad = plus ? atoll(plus + 1) : 0;
+        const bool dbl = FIELD(ROUTINE)[0] == 'd', ta = FIELD(LAYOUT)[0] == 'T', tb = FIELD(LAYOUT)[1] == 'T';
+        const uintptr_t first = 4096 + (uintptr_t)atoll(FIELD(OFFSET)) * gg_size(dbl ? GG_D : GG_S);
+        x.p = (struct gg_gemm){.type = dbl ? GG_D : GG_S,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .alpha = 1,
+                               .a_kmajor = ta,
+                               .b_kmajor = !tb,
+                               .lda = (ta ? k : m) + pad,
+                               .ldb = (tb ? n : k) + pad,
+                               .ldc = m + pad,
+                               .a = (void *)first,
+                               .b = (void *)first,
+                               .c = (void *)first};
+        if (x.row == rows + ROWS || x.seconds <= 0 || x.row->type != x.p.type || !legal(x.row, &x.p, &arch))
+            continue;
+        char key[256];
+        snprintf(key, sizeof key, "%s %s %s %s", FIELD(ROUTINE), FIELD(LAYOUT), FIELD(SIZE), FIELD(OFFSET));
+        problems += strcmp(key, previous) != 0;
+        strcpy(previous, key);
+        x.problem = problems;
+        all[count++] = x;
+#undef FIELD
+    }
+    fclose(file);
+}
+
+/* ---- how far off, and what it costs ------------------------------------------------------------------------------------------------------ */
+
+/* The mean error, and the time lost by choosing the row that is predicted to be the fastest of those measured; soft: of rows predicted within some
+ * percent of it each counts, so that it changes smoothly. */
+struct loss {
+    double error, lost, far; /* far: the share of predictions more than a third off */
+};
+
+static double off(const struct measured *x) { return log(x->predicted / x->seconds); }
+
+static struct loss judge(bool soft)
+{
+    static const double WITHIN = 0.04;
+    struct loss loss = {0};
+    double weights = 0;
+    int problems = 0;
+    for (int first = 0, end; first < count; first = end, problems++) {
+        double best = INFINITY, fastest = INFINITY, sum = 0, lost = 0;
+        for (end = first; end < count && all[end].problem == all[first].problem; end++) {
+            all[end].predicted = choice_of(all[end].row, &all[end].p, &arch, ALL).seconds;
+            best = fmin(best, all[end].seconds), fastest = fmin(fastest, all[end].predicted);
+        }
+        for (int i = first; i < end; i++) {
+            const double weight = pow(best / all[i].seconds, 3), error = fabs(off(&all[i])); /* a slow row may well be taken for a bad one */
+            const double chosen = soft ? exp(-log(all[i].predicted / fastest) / WITHIN) : all[i].predicted == fastest;
+            loss.error += weight * fmin(error, 0.5), loss.far += weight * (error > log(4.0 / 3)), weights += weight;
+            sum += chosen, lost += chosen * log(all[i].seconds / best);
+        }
+        loss.lost += lost / sum;
+    }
+    loss.error /= weights, loss.far /= weights, loss.lost /= problems;
+    return loss;
+}
+
+static double to_lessen(void)
+{
+    const struct loss loss = judge(true);
+    return loss.error / 4 + loss.lost;
+}
+
+static void print_rows(void)
+{
+    for (const struct gg_kernel *row = rows; row < rows + ROWS; row++) {
+        double n = 0, sum = 0, squares = 0;
+        for (int i = 0; i < count; i++)
+            if (all[i].row == row)
+                n++, sum += off(&all[i]), squares += off(&all[i]) * off(&all[i]);
+        if (n > 0)
+            printf("%-24s rate %4d  start %6d  %5.0f times: predicted %.2f of the time measured, +- %.2f\n", row->name, row->rate, row->start, n,
+                   exp(sum / n), sqrt(fmax(squares / n - sum / n * sum / n, 0)));
+    }
+}
+
+/* ---- the fit ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* Each number up and down by its step, which grows when that helps, and shrinks when it does not. */
+static void fit(int rounds)
+{
+    static double steps[ROWS][2];
+    bool used[ROWS] = {false};
+    for (int i = 0; i < count; i++)
+        used[all[i].row - rows] = true;
+    for (int i = 0; i < ROWS; i++)
+        steps[i][0] = steps[i][1] = 0.15;
+    double least = to_lessen();
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < 2 * ROWS; i++) {
+            int *const number = i % 2 ? &rows[i / 2].start : &rows[i / 2].rate, old = *number;
+            double *const step = &steps[i / 2][i % 2];
+            bool better = false;
+            for (int down = 0; used[i / 2] && !better && down < 2; down++) {
+                *number = (int)lround(down ? old / (1 + *step) : old * (1 + *step));
+                const double now = to_lessen();
+                better = now < least - 1e-7;
+                least = better ? now : least;
+            }
+            *number = better ? *number : old;
+            *step = better ? fmin(1.3 * *step, 0.4) : *step > 0.007 ? 0.6 * *step : 0.03;
+        }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"check", 0, 0, 'c'}, {"rounds", 1, 0, 'r'},    {"cc", 1, 0, 'g'}, {"sms", 1, 0, 's'},
+                                            {"clock", 1, 0, 'm'}, {"bandwidth", 1, 0, 'b'}, {0, 0, 0, 0}};
+    bool check = false;
+    int rounds = 0;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        check |= option == 'c';
+        rounds = option == 'r' ? atoi(optarg) : rounds;
+        arch.cc = option == 'g' ? atoi(optarg) : arch.cc;
+        arch.sms = option == 's' ? atoi(optarg) : arch.sms;
+        arch.clock_mhz = option == 'm' ? atoi(optarg) : arch.clock_mhz;
+        arch.bandwidth = option == 'b' ? atof(optarg) : arch.bandwidth;
+        if (option == '?')
+            return 2;
+    }
+    memcpy(rows, gg_kernels, sizeof rows);
+    all = malloc(MOST * sizeof *all);
+    for (int i = optind; all && i < argc; i++)
+        read_csv(argv[i]);
+    if (count == 0)
+        return fprintf(stderr, "fit: no times of our rows\n"), 2;
+    if (rounds > 0)
+        fit(rounds);
+    const struct loss loss = judge(false);
+    print_rows();
+    printf("%d times: off by %.1f %% in the mean, by more than a third %.1f %%; lost by choice %.1f %%\n", count, 100 * loss.error, 100 * loss.far,
+           100 * loss.lost);
+    return check && (loss.error > 0.10 || loss.far > 0.05);
+}
