@@ -12,6 +12,7 @@
 #   declined what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
 #   random   70 shapes drawn once, beside cuBLAS
+#   rows     the same by every row, forced: what bench/fit.c fits kernels.def to
 #   block    dgemm and cuBLAS's each for itself, where the power limit rules the clock
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
 #   accuracy the errors of sgemm in each precision, over all families of operands
@@ -78,6 +79,14 @@ part() {
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
         ;;
     random) bench --list random --seconds 0.05 --csv "$out/random.csv" ;;
+    rows) # a copy of the library each, all of whose thread-local storage the loader must find room for
+        for type in s d; do
+            local rows
+            mapfile -t rows < <(sed -nE "s/^GG_KERNEL\(((${type}gemm|multistage)_[a-z0-9_]+), .*, GG_${type^^}, .*/\1/p" cuda/kernels.def)
+            GLIBC_TUNABLES=glibc.rtld.optional_static_tls=131072 bench --types $type --layouts NN,TT --list random --seconds 0.1 \
+                "${rows[@]/#/--lib=$lib:}" --csv "$out/rows-$type.csv"
+        done
+        ;;
     block) bench --types d --sizes 4096,6000,8192,16384 --block 0.4 --csv "$out/block.csv" ;;
     accuracy)
         accuracy --csv "$out/accuracy.csv"

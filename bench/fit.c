@@ -8,8 +8,8 @@
  *
  * Prints for each row how far its predictions are off. --check: status 1 if the mean of all, or too many of them, are too far off.
  * --rounds: changes rate and start, one by one, while that makes the mean or what is lost smaller, and prints them as kernels.def wants them. To fit
- * another GPU: bench with every row forced over --list random, then this, with the GPU's data. Rows whose speed the power limit rules (n >= 4096)
- * want problems of that size beside them, or they are fitted to a rate that they keep for a millisecond. */
+ * another GPU: `bench/evidence.sh OUT rows` there, then this, with the GPU's data. Rows whose speed the power limit rules (n >= 4096) want problems of
+ * that size beside them, or they are fitted to a rate that they keep for a millisecond. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
