@@ -496,7 +496,7 @@ static struct gg_choice with_strips(const struct gg_choice *whole, const struct 
     const int most = whole->seconds < LONG ? 4 : 16;
     const struct gg_kernel *row = whole->kernel;
     struct gg_choice best = *whole;
-    if (!row || whole->seconds < SHORT || !(gg_is_tma(row) || row->role == GG_PERSISTENT))
+    if (!row || whole->seconds < SHORT || !(gg_is_tma(row) || row->role == GG_PERSISTENT || row->role == GG_TILED_CUT))
         return best;
     const int64_t beyond_m = p->m > row->tile_m ? p->m % row->tile_m : 0, beyond_n = p->n > row->tile_n ? p->n % row->tile_n : 0;
     for (int which = 1; which < 4; which++) {
