@@ -1,9 +1,9 @@
 /* multistage.cuh — small blocks that copy for themselves: for short k, where the time until the first product and to store C is as long as the
  * products, and for few tiles that TMA cannot read.
  *
- * One tile a block, or a part of its k; a ring of stages filled by cp.async, one barrier a step; nothing is shared among blocks. What counts is
- * instructions, and those between the launch and the first copy most: indices are of 32 bits, and tiles go down the columns of C, which takes one
- * division. gridDim.y blocks have a part of a tile's k each; the last of them to end adds up what all have written, in the order of k.
+ * One tile a block; a ring of stages filled by cp.async, one barrier a step. What counts is instructions, and those between the launch and the first
+ * copy most: indices are of 32 bits, and tiles go down the columns of C, which takes one division. Or gridDim.y blocks have a part of a tile's k each,
+ * and the last of them to end adds up what all have written, in the order of k; none waits for another.
  *
  * PRODUCT: an FP32 or FP64 tile's products and sums, of multistage.cu or multistage_d.cu. */
 #ifndef GG_MULTISTAGE_CUH
@@ -22,28 +22,26 @@ template <typename PRODUCT> struct multistage {
     using stream_b = gg_stream<T, TILE_N, TILE_K, THREADS, PRODUCT::PITCH_B, VECTORS>;
     static constexpr int BYTES = stream_a::BYTES + stream_b::BYTES, SHARED = STAGES * BYTES;
 
-    /* A part of a tile is VECTORS_EACH times 16 bytes of each thread, those of all threads side by side. */
+    /* Of a part of a tile each thread has `own`, 16 bytes at a time, those of all threads side by side. */
     using vector = typename PRODUCT::vector;
-    static constexpr int PART = TILE_M * TILE_N * sizeof(T) / 16, VECTORS_EACH = PART / THREADS;
+    static constexpr int PART = TILE_M * TILE_N * sizeof(T) / 16, OWN = PART / THREADS;
+    struct own {
+        vector v[OWN];
+    };
 
-    /* In the order of k, with loads of so many parts under way as registers hold; the last again and again where there are fewer, for loads on
-     * conditions would wait for each other. */
+    /* As many loads under way as registers hold. */
     static __device__ void add(PRODUCT &product, const vector *parts, unsigned count)
     {
-        constexpr unsigned AT_ONCE = VECTORS_EACH < 8 ? 8 / VECTORS_EACH : 1;
-#pragma unroll 1
-        for (unsigned part = 0; part < count; part += AT_ONCE) {
-            vector v[AT_ONCE][VECTORS_EACH];
+        add_parts<(OWN < 8 ? 8 / OWN : 1)>(
+            0u, count,
+            [&](unsigned part) {
+                own x;
 #pragma unroll
-            for (unsigned i = 0; i < AT_ONCE; i++)
-#pragma unroll
-                for (int x = 0; x < VECTORS_EACH; x++)
-                    v[i][x] = __ldcg(parts + min(part + i, count - 1) * PART + x * THREADS);
-#pragma unroll
-            for (unsigned i = 0; i < AT_ONCE; i++)
-                if (part + i < count)
-                    product.add(v[i]);
-        }
+                for (int i = 0; i < OWN; i++)
+                    x.v[i] = __ldcg(parts + part * PART + i * THREADS);
+                return x;
+            },
+            [&](const own &x) { product.add(x.v); });
     }
 
     static __device__ void run(const gg_args &p)

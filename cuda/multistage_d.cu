@@ -11,9 +11,9 @@
 #include "dmma.cuh"
 #include "multistage.cuh"
 
-template <int TILE_, int TILE_K_, int STAGES_> struct dmma_tile {
+template <int TILE_, int STAGES_> struct dmma_tile {
     using element = double;
-    static constexpr int TILE_M = TILE_, TILE_N = TILE_, TILE_K = TILE_K_, STAGES = STAGES_, PITCH_A = TILE_M + 2, PITCH_B = TILE_N + 2;
+    static constexpr int TILE_M = TILE_, TILE_N = TILE_, TILE_K = 8, STAGES = STAGES_, PITCH_A = TILE_M + 2, PITCH_B = TILE_N + 2;
     static constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = 32 * WARPS_M * WARPS_N, WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N;
     static constexpr int FM = WARP_M / 16, FN = WARP_N / 8, MMA_K = 4;
     using product = gg_dmma<FM, FN, MMA_K, PITCH_A, PITCH_B>;
@@ -105,8 +105,8 @@ template <int TILE_, int TILE_K_, int STAGES_> struct dmma_tile {
 };
 
 #if __CUDA_ARCH__ >= 800
-using m64x64 = multistage<dmma_tile<64, 8, 4>>;
-using m32x32 = multistage<dmma_tile<32, 8, 4>>;
+using m64x64 = multistage<dmma_tile<64, 4>>;
+using m32x32 = multistage<dmma_tile<32, 4>>;
 static_assert(m64x64::SHARED == gg_shared_multistage_d_64x64 && m32x32::SHARED == gg_shared_multistage_d_32x32, "kernels.def");
 extern "C" {
 __global__ void __launch_bounds__(128, 4) multistage_d_64x64(const __grid_constant__ gg_args p) { m64x64::run(p); }

@@ -114,11 +114,11 @@ template <typename BARRIER> __device__ inline void announce_part(const gg_args &
 
 /* add(load(from)) for units first … unit − 1, in order, AT_ONCE loads under way at a time: the last again and again where there are fewer, for loads
  * on conditions would wait for each other. */
-template <int AT_ONCE, typename LOAD, typename ADD> __device__ inline void add_parts(int first, int unit, LOAD load, ADD add)
+template <int AT_ONCE, typename INDEX, typename LOAD, typename ADD> __device__ inline void add_parts(INDEX first, INDEX unit, LOAD load, ADD add)
 {
 #pragma unroll 1
-    for (int from = first; from < unit; from += AT_ONCE) {
-        float4 part[AT_ONCE];
+    for (INDEX from = first; from < unit; from += AT_ONCE) {
+        decltype(load(from)) part[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++)
             part[i] = load(min(from + i, unit - 1));
