@@ -22,8 +22,16 @@
 #define GG_KERNEL(name, file, ...) const unsigned char gg_image_##file[1];
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
-bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p) { return row && !p; }
-double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch) { return row && p && arch; }
+bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    (void)row, (void)p;
+    return false;
+}
+double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *on)
+{
+    (void)row, (void)p, (void)on;
+    return INFINITY;
+}
 
 enum { MOST = 200000, ROWS = sizeof gg_kernels / sizeof *gg_kernels };
 

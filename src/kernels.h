@@ -121,6 +121,8 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 /* Blocks that compute a tile side by side. */
 static inline int gg_team(const struct gg_kernel *row) { return row->role == GG_TMA_PAIR ? 2 : 1; }
 
+static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role == GG_TILED || row->role == GG_TILED_CUT; }
+
 static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= GG_TMA && row->role <= GG_TMA_ONCE; }
 
 /* The compute capability that the code was compiled for which the driver runs on a GPU of this one. */

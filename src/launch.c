@@ -46,8 +46,7 @@ static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struc
 static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, const struct gg_args *args)
 {
     const double full = (double)dev->arch.sms * row->per_sm;
-    const bool loops = row->role != GG_TILED && row->role != GG_TILED_CUT;
-    if (loops && blocks > full)
+    if (row->role != GG_TILED && blocks > full)
         blocks = full;
     return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args);
 }
@@ -57,16 +56,15 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
                         struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
-    if (row->role == GG_TILED_CUT && splits > 1)
-        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1}, stream, args);
-    const int blocks = splits;
+    if (row->role == GG_TILED_CUT)
+        return tiles <= INT32_MAX && start_grid(dev, row, (struct gg_dim){.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1}, stream, args);
     args->move_back = 1;
-    args->shared_tiles = gg_shared_tiles(tiles, blocks);
+    args->shared_tiles = gg_shared_tiles(tiles, splits);
     if (args->shared_tiles == 0)
         return start(dev, row, (double)tiles, stream, args);
-    args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = blocks;
-    args->each = blocks >= 8 * args->shared_tiles ? 64 : 1024;
-    return start(dev, row, blocks, stream, args) &&
+    args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = splits;
+    args->each = splits >= 8 * args->shared_tiles ? 64 : 1024;
+    return start(dev, row, splits, stream, args) &&
            start_grid(dev, helper(p->type, GG_FIXUP),
                       (struct gg_dim){.x = (unsigned)args->shared_tiles, .y = (unsigned)(row->tile_m * row->tile_n / args->each), .z = 1}, stream,
                       args);

@@ -215,7 +215,7 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
         return 0.5;
     if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
         return 2;
-    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && row->role != GG_TILED && row->role != GG_TILED_CUT ? 1 : 3;
+    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
 }
 
 /* What it takes a GG_TILED_CUT row to add up a tile, and each of its parts: clocks. */
@@ -250,7 +250,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
     double bytes = m * k + k * n + 2 * m * n;
-    if (row->role == GG_TILED || row->role == GG_TILED_CUT) /* small tiles, one a block: what they read comes from L2 again and again */
+    if (gg_is_tiled(row)) /* small tiles, one a block: what they read comes from L2 again and again */
         bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
     after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
