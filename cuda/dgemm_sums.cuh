@@ -12,14 +12,6 @@ __device__ inline void load2(double &x, double &y, unsigned from) { asm volatile
 
 __device__ inline void load1(double &x, unsigned from) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from)); }
 
-/* threadIdx.x, read anew: it need not be kept in a register of the main loop, nor anything that follows from it. */
-__device__ inline int thread_index()
-{
-    int t;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-    return t;
-}
-
 /* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. Registers of a product
  * hold the first neighbours for B, the second for A. What is neither is read in SINGLES, 8 bytes at a time, or BESIDE an A that is read in pairs, so
  * that it has the same k. Each instruction of 8 or 16 bytes costs the products 1.2 clocks. */
@@ -96,29 +88,15 @@ struct dgemm_row {
     /* Where neither is: 128x128 is faster with both read in singles. */
     static constexpr gg_reads READS_A = FM < 4 ? PAIRS : SINGLES, READS_B = FM < 4 ? BESIDE : SINGLES;
 
+    /* Of half a pair's columns one of its blocks would have all, so that there it is no gain: 0.99 at 1024. */
+    static constexpr bool HALVES = GROUP == 256 && SLICES == 1 && !PAIR;
+
     static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
     static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");
     /* A group waits for all rounds of a stage or for none: it could take the one before for its own. */
     static_assert(STAGES % SLICES == 0 && STAGES >= 2 * SLICES, "a group's own stages, and its next");
     static_assert(SLICES == 1 || CONSUMERS * SLOTS * 16 <= RING_BYTES, "room for the groups' sums");
     static constexpr int TEAM = PAIR ? 2 : 1;
-
-    /* What the producer tells the consumers of a piece before its first stage is full: its tile, how many stages it has (0: it was the last), and
-     * with whose parts its sums are to be added. There is one more of them than stages: the oldest may be in use while each stage is a piece of its
-     * own. */
-    enum { ORDER_M, ORDER_N, ORDER_COUNT, ORDER_FATE, ORDER_FIRST, ORDER_WORDS };
-
-    static __device__ int ordered(unsigned order, int word)
-    {
-        int value;
-        asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"(order + 4 * word) : "memory");
-        return value;
-    }
-
-    static __device__ void give_order(unsigned order, int word, int value)
-    {
-        asm volatile("st.shared.s32 [%0], %1;" ::"r"(order + 4 * word), "r"(value) : "memory");
-    }
 };
 
 /* A thread's slots of a tile, in the order in which they are stored. A macro: as functions of a function the same loops become other machine code, in kernels
@@ -129,8 +107,7 @@ struct dgemm_row {
 /* The sums of a consumer thread. */
 template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
-    using ROW::ordered, ROW::ORDER_M, ROW::ORDER_N, ROW::ORDER_FATE, ROW::ORDER_FIRST;
-    using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS;
+    using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES;
 
     double sum[FM][FN][4];
 
@@ -147,8 +124,13 @@ template <typename ROW> struct dgemm_sums : ROW {
     /* Where this thread's warp's part of a tile begins, in its products' rows and columns. */
     template <bool TURNED> static __device__ void part_of_warp(int &rows, int &columns)
     {
-        const int warp = thread_index() / 32 % (GROUP / 32), warps = TURNED ? TILE_N / WARP_M : WARPS_M;
-        rows = warp % warps * WARP_M, columns = warp / warps * WARP_N;
+        constexpr int warps = TURNED ? TILE_N / WARP_M : WARPS_M;
+        const int warp = thread_index() / 32 % (GROUP / 32);
+        if constexpr (HALVES)
+            gg_warp_part<warps>(warp, rows, columns);
+        else
+            rows = warp % warps, columns = warp / warps;
+        rows *= WARP_M, columns *= WARP_N;
     }
 
     /* Where the products left the lane's sums. If that is rows r and r + STEP another lane has r + 1 and r + 1 + STEP: they change, so that each has

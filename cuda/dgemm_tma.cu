@@ -17,6 +17,9 @@
  * A PAIR is a cluster of two blocks with tiles side by side, in step: each fetches half of their common A for both, so that two thirds of the bytes
  * come from L2, of which it would be 200 MB in 36 µs at n = 1024.
  *
+ * A warp that has nothing of C, in a tile at its edge, multiplies nothing. Where that leaves each scheduler one of its two warps, the tile takes 0.6
+ * to 0.65 of the time; such half tiles are dealt out last, and shared by that.
+ *
  * Blocks with one whole tile of long k after another keep pace, or L2 is of little use to them (keep_pace).
  *
  * One elected thread starts a stage's copies one after the other. Lanes that do it side by side are a loop of 60 clocks a copy to the compiler: a
@@ -57,8 +60,9 @@ __device__ inline bool elect_one()
 
 /* Whole tiles first, as long as all blocks are at about the same k and find each other's operands in L2; of its run of shared tiles the end, which
  * another block waits for, then the rest, the piece that waits for others last. */
-template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR> struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART> {
-    using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART>;
+template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR, bool HALVES>
+struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> {
+    using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES>;
     using base::count, base::fate, base::first, base::tile;
     static constexpr int TEAM = PAIR ? 2 : 1; /* blocks of a unit, if its k is not cut */
 
@@ -131,12 +135,12 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using sums = dgemm_sums<ROW>;
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
         ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
-    using ROW::ordered, ROW::give_order, ROW::ORDER_M, ROW::ORDER_N, ROW::ORDER_COUNT, ROW::ORDER_FATE, ROW::ORDER_FIRST, ROW::ORDER_WORDS;
-    using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN;
+    using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
+        ROW::HALVES;
     using sums::sum, sums::splits;
     using typename sums::map;
     using ring_type = gg_ring<STAGES>;
-    using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR>;
+    using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR, HALVES>;
 
     double fa[AHEAD ? 2 * FM : 2][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
@@ -160,17 +164,6 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             for (int e = 0; e < 4; e++)
                 fb[set][2 * j + e % 2][e / 2] = r[e / 2][e % 2];
         }
-    }
-
-    /* As gg_place, in 32 bits. A pair's tile is its blocks' side by side. */
-    template <int GROUP> static __device__ void place(const gg_args &p, int index, int &m, int &n)
-    {
-        const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N * TEAM - 1) / (TILE_N * TEAM);
-        const int band = index < GROUP * tiles_n ? 0 : index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n),
-                  rows = min(GROUP, tiles_m - band * GROUP);
-        const int column = rows == GROUP ? in_band / GROUP : in_band / rows; /* mostly no division */
-        m = (band * GROUP + in_band - column * rows) * TILE_M;
-        n = (column * TEAM + int(blockIdx.x) % TEAM) * TILE_N;
     }
 
     /* Some bits of all of a fragment: they are there when all of it is. */
@@ -207,6 +200,36 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                     bits |= unsigned(__double2loint(fb[set][j][e]));
         }
         return zero & bits;
+    }
+
+    /* Has this warp nothing of C, in a tile at its edge? */
+    static __device__ bool idle(const gg_args &p, unsigned order)
+    {
+        int m, n;
+        if (TURNS && p.a_kmajor && !p.b_kmajor)
+            sums::template part_of_warp<true>(n, m);
+        else
+            sums::template part_of_warp<false>(m, n);
+        return !__any_sync(~0u, ordered(order, ORDER_M) + m < int(p.m) && ordered(order, ORDER_N) + n < int(p.n));
+    }
+
+    /* Then it lets all stages pass. Its sums are 0, but the compiler is not to know and make code of its own for what becomes of that. */
+    __device__ void pass(ring_type &ring, int steps)
+    {
+#pragma unroll 1
+        for (int left = steps; left > 0; left--) {
+            const int done = ring.stage;
+            ring.next();
+            ring.wait_full();
+            release(ring, done, 0);
+        }
+#pragma unroll
+        for (int i = 0; i < FM; i++)
+#pragma unroll
+            for (int j = 0; j < FN; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    asm volatile("" : "+d"(sum[i][j][e]));
     }
 
     /* The products of `steps` stages; TURNED: B's lines are A. */
@@ -266,15 +289,18 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             for (int s = 0; s < slice; s++)
                 ring.next();
             ring.wait_full();
-            int count = ordered(shared + ORDERS + order, ORDER_COUNT);
+            const unsigned at = shared + ORDERS + order;
+            int count = ordered(at, ORDER_COUNT);
             if (count == 0)
                 return;
             if (SLICES > 1)
                 count = (count - slice + SLICES - 1) / SLICES;
             clear(sum);
             using singles = lines<true, SINGLES>;
-            map where;
-            if (p.a_kmajor) {
+            map where = {TILE_M, TILE_N, 0, 0, 0, 0}; /* beyond C, if this is at its edge */
+            if (HALVES && idle(p, at)) {
+                pass(ring, count);
+            } else if (p.a_kmajor) {
                 if (p.b_kmajor)
                     multiply<singles, singles, false>(ring, shared, count), where = sums::template settle<singles, singles, false>();
                 else if constexpr (TURNS) {
@@ -282,7 +308,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                     where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, true>();
                     if (SLICES > 1 || splits(p) > 1)
                         return sums::template finish_share<true>(p, where, shared, slice);
-                    sums::template finish<true>(p, shared + ORDERS + order, where);
+                    sums::template finish<true>(p, at, where);
                     continue;
                 } else
                     multiply<singles, lines<false, SINGLES>, false>(ring, shared, count),
@@ -295,7 +321,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                     where = sums::template settle<lines<false, READS_A>, lines<false, READS_B>, false>();
             if (SLICES > 1 || splits(p) > 1)
                 return sums::template finish_share<false>(p, where, shared, slice);
-            sums::template finish<false>(p, shared + ORDERS + order, where);
+            sums::template finish<false>(p, at, where);
         }
     }
 
@@ -366,9 +392,10 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         for (int index = 0; piece.find(p, index); index++) {
             int m, n;
             if (paced)
-                place<12>(p, piece.tile, m, n); /* 12×11 tiles at a time, on 132 SMs */
+                work::template place<12>(p, piece.tile, m, n); /* 12×11 tiles at a time, on 132 SMs */
             else
-                place<8>(p, piece.tile, m, n);
+                work::template place<8>(p, piece.tile, m, n);
+            n += PAIR ? int(blockIdx.x) % TEAM * TILE_N : 0; /* a pair's tile is its blocks' side by side */
             int k = piece.first * TILE_K;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
             for (int step = 0; step < stages; step++) {

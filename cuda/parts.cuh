@@ -46,23 +46,47 @@ enum {
 /* ⌊of · part / parts⌋ */
 __device__ inline unsigned gg_share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
 
-/* All in 32 bits, which TMA's coordinates are too. SHORTEST: k steps of a piece, at least. What a kernel does first and last of its list is its own. */
-template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
+/* All in 32 bits, which TMA's coordinates are too. SHORTEST: k steps of a piece, at least. HALVES: see gg_halves of
+ * src/kernels.h. What a kernel does first and last of its list is its own. */
+template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false> struct gg_piece {
     int tile, first, count, fate;
 
     static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
+    static __device__ int whole_tiles(const gg_args &p) { return p.tiles_m * p.tiles_n - int(p.shared_tiles); }
 
-    static __device__ int whole_tiles(const gg_args &p)
+    /* Where a tile is: down the columns of a band of GROUP tile rows, band after band; half tiles after all others. */
+    template <int GROUP> static __device__ void place(const gg_args &p, int index, int &m, int &n)
     {
-        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
+        const int half = index - p.full_m * p.full_n;
+        if (HALVES && half >= 0) {
+            const int beside = p.tiles_n > p.full_n ? p.full_m : 0;
+            m = (half < beside ? half : p.full_m) * TILE_M;
+            n = (half < beside ? p.full_n : half - beside) * TILE_N;
+            return;
+        }
+        const int band = index < GROUP * p.full_n ? 0 : index / (GROUP * p.full_n), in_band = index - band * (GROUP * p.full_n),
+                  rows = min(GROUP, p.full_m - band * GROUP);
+        const int column = rows == GROUP ? in_band / GROUP : in_band / rows; /* mostly no division */
+        m = (band * GROUP + in_band - column * rows) * TILE_M;
+        n = column * TILE_N;
     }
 
-    /* As gg_run_start, in 32 bits. */
+    /* As gg_run_start, in 32 bits; runs are equally long in time, of which a step of a half tile takes two thirds: one warp a
+     * scheduler waits for its fragments. */
     static __device__ int run_start(const gg_args &p, int block) { return run_start(p, block, gridDim.x); }
 
     static __device__ int run_start(const gg_args &p, int block, int blocks)
     {
-        const int length = steps(p), at = gg_share(int(p.shared_tiles) * length, block, blocks), in_tile = unsigned(at) % unsigned(length);
+        const int length = steps(p), shared = int(p.shared_tiles);
+        int at;
+        if (HALVES) {
+            const unsigned full = max(p.full_m * p.full_n - whole_tiles(p), 0) * length, all = shared * length;
+            const unsigned time = gg_share(full + 2 * all, block, blocks);
+            at = time < 3 * full ? time / 3 : full + (time - 3 * full) / 2;
+        } else {
+            at = gg_share(shared * length, block, blocks);
+        }
+        const int in_tile = unsigned(at) % unsigned(length);
         return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
     }
 
@@ -78,6 +102,15 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct gg_piece {
         fate = !SEVERAL && p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
     }
 };
+
+/* Of eight warps in WARPS_M rows: row and column of one's part of the tile. Two of them share each scheduler, those numbered alike modulo 4: of half
+ * a tile, be it rows or columns, each scheduler has one. */
+template <int WARPS_M> __device__ inline void gg_warp_part(int warp, int &row, int &column)
+{
+    static_assert(WARPS_M == 2 || WARPS_M == 4, "2×4 or 4×2 warps");
+    const int half = warp / 4, turned = (warp + 2 * half) % 4;
+    row = WARPS_M == 2 ? half : turned, column = WARPS_M == 2 ? turned : half;
+}
 
 /* The flag of a block's part: before the workspace, GG_FLAGS of them, zero between launches. */
 __device__ inline unsigned *part_flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }

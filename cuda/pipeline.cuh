@@ -141,6 +141,31 @@ template <int STAGES> struct gg_ring {
     }
 };
 
+/* threadIdx.x, read anew: it need not be kept in a register of the main loop, nor anything that follows from it. */
+__device__ inline int thread_index()
+{
+    int t;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+    return t;
+}
+
+/* What a producer tells consumers of a piece of work before its first stage is full: its tile, how many stages it has (0: there are no more), and
+ * with whose parts its sums are to be added. In a ring of words in shared memory, for one piece more than there are stages: the oldest may be in use
+ * while each stage is a piece of its own. */
+enum { ORDER_M, ORDER_N, ORDER_COUNT, ORDER_FATE, ORDER_FIRST, ORDER_WORDS };
+
+__device__ inline int ordered(unsigned order, int word)
+{
+    int value;
+    asm volatile("ld.shared.s32 %0, [%1];" : "=r"(value) : "r"(order + 4 * word) : "memory");
+    return value;
+}
+
+__device__ inline void give_order(unsigned order, int word, int value)
+{
+    asm volatile("st.shared.s32 [%0], %1;" ::"r"(order + 4 * word), "r"(value) : "memory");
+}
+
 /* Copies BYTES, of which only the first `present` are read; the rest becomes 0. With none present `from` may be anything. */
 template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *from, int present)
 {

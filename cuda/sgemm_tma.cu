@@ -3,13 +3,17 @@
  *   sgemm_tma_128x256   16×8 sums a thread, 1 block an SM, 4 stages, turns of 8 k: large C
  *   sgemm_tma_128x128   8×8 sums a thread, 2 blocks an SM, 3 stages, turns of 8 k: C of too few tiles for the other, short k
  *
- * In the former one more thread starts the two TMA copies that fill a stage; its warpgroup gives the others registers. That is 1.0 to 2.2 % faster
- * than what the latter, which has no registers to spare, does: the warp that is last to leave a stage starts the copies that fill it again, all stages
- * ahead. Warps are never at one place: while one waits or stores C, the others (of the SM's other block too, if there are two) fill its issue slots.
+ * In the former one more thread starts the two TMA copies that fill a stage, its first ones before anything else, and tells the others what they are
+ * of; its warpgroup gives them registers. That is 1.0 to 2.2 % faster than what the latter, which has no registers to spare, does: the warp that is
+ * last to leave a stage starts the copies that fill it again, all stages ahead. Warps are never at one place: while one waits or stores C, the others
+ * (of the SM's other block too, if there are two) fill its issue slots.
  *
  * Operands. What TMA cannot read (rows that are not multiples of 16 bytes) gg_pack lays out first. One whose k is contiguous gg_pack turns over for
  * sgemm_tma_128x256: little beside the product of a large C. For sgemm_tma_128x128 it arrives [row][32 k], with TMA's 128-byte swizzle, and is
  * transposed where it lies, once a stage: 4 LDS and 4 STS a thread for 2048 FFMA.
+ *
+ * In the former a warp that has nothing of C, in a tile at its edge, multiplies nothing. Half tiles, which leave each scheduler one of its two warps,
+ * take two thirds of the time and come last.
  *
  * Pieces of k. Large C: persistent blocks take whole tiles in turn, then share the last ones ("stream-K", Osama et al. 2023) in equal runs of k
  * steps: a block first does what another waits for, then its whole tiles, then the tile whose earlier parts others have done; it waits for those and
@@ -24,8 +28,8 @@
 #include "pipeline.cuh"
 
 /* A block first does what another waits for, then its whole tiles, then the piece that waits for others. */
-template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST> struct sgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST> {
-    using base = gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST>;
+template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES> struct sgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST, HALVES> {
+    using base = gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST, HALVES>;
     using base::count, base::fate, base::first, base::tile;
 
     /* The block's piece number `index`; false: it has not so many. */
@@ -72,9 +76,12 @@ struct sgemm_tma {
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
     static constexpr int PITCH = 48, ROWS_BYTES = PRODUCER ? LANES_N * PITCH * 4 : gg_rows::BYTES; /* of C, a warp's, see put_elements */
-    static constexpr int RING = STAGES * BYTES + (STAGES * 20 + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
+    /* Barriers; orders, or how many warps have read a stage. */
+    static constexpr int WORDS = STAGES * 16 + (PRODUCER ? (STAGES + 1) * ORDER_WORDS : STAGES) * 4;
+    static constexpr int RING = STAGES * BYTES + (WORDS + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
     using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
-    using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES>;
+    static constexpr bool HALVES = PRODUCER;
+    using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES, HALVES>;
 
     struct piece {
         int m0, n0, k0, steps, tile, fate;
@@ -84,17 +91,25 @@ struct sgemm_tma {
         work w;
         if (!w.find(p, index))
             return false;
-        constexpr int GROUP = 8;
-        const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N - 1) / TILE_N;
-        const int band = w.tile / (GROUP * tiles_n), in_band = w.tile - band * (GROUP * tiles_n), rows = min(GROUP, tiles_m - band * GROUP);
-        const int column = in_band / rows;
-        t.m0 = (band * GROUP + in_band - column * rows) * TILE_M;
-        t.n0 = column * TILE_N;
+        work::template place<8>(p, w.tile, t.m0, t.n0);
         t.k0 = w.first * TILE_K;
         t.steps = w.count;
         t.tile = w.tile;
         t.fate = w.fate;
         return true;
+    }
+
+    /* The first of the blocks, or clusters, whose parts of this tile are collected here. */
+    static __device__ int first_unit(const gg_args &p, const piece &t)
+    {
+        int unit = blockIdx.x / unsigned(p.splits);
+        if (t.fate != COLLECT)
+            return unit;
+        if (p.splits > 1)
+            return unit + 1 - p.groups;
+        while (work::run_start(p, unit) > (t.tile - work::whole_tiles(p)) * work::steps(p))
+            unit--;
+        return unit;
     }
 
     static __device__ void fill(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, const piece &t, int step)
@@ -156,17 +171,51 @@ struct sgemm_tma {
         }
     }
 
-    /* What the one thread that starts the copies does all its life. */
-    static __device__ void produce(const gg_args &p, gg_ring<STAGES> ring, unsigned shared, piece t)
+    static __device__ unsigned next_order(unsigned order, unsigned first)
     {
-        int index = 0;
-        do
-            for (int step = 0; step < t.steps; step++) {
-                ring.wait_empty();
-                fill(p, ring, ring.stage, shared, t, step);
-                ring.next();
+        return order == first + STAGES * ORDER_WORDS * 4 ? first : order + ORDER_WORDS * 4;
+    }
+
+    /* Steps [step, end) of a piece, of which the consumers learn with the first. */
+    static __device__ void fill_steps(const gg_args &p, gg_ring<STAGES> &ring, unsigned shared, unsigned order, const piece &t, int step, int end)
+    {
+        for (; step < end; step++) {
+            ring.wait_empty();
+            if (step == 0) {
+                give_order(order, ORDER_M, t.m0);
+                give_order(order, ORDER_N, t.n0);
+                give_order(order, ORDER_COUNT, t.steps);
+                give_order(order, ORDER_FATE, t.fate);
             }
-        while (next_piece(p, ++index, t));
+            if (step + 1 == t.steps) /* not before copies are under way: it takes divisions */
+                give_order(order, ORDER_FIRST, first_unit(p, t));
+            fill(p, ring, ring.stage, shared, t, step);
+            ring.next();
+        }
+    }
+
+    /* What the one thread that starts the copies does, its first ones before anything else; and then all its life. */
+    static __device__ void produce_first(const gg_args &p, gg_ring<STAGES> ring, unsigned shared, unsigned orders)
+    {
+        piece t;
+        if (next_piece(p, 0, t))
+            fill_steps(p, ring, shared, orders, t, 0, min(t.steps, STAGES));
+    }
+
+    static __device__ void produce(const gg_args &p, gg_ring<STAGES> ring, unsigned shared, unsigned orders)
+    {
+        unsigned order = orders;
+        piece t;
+        for (int index = 0; next_piece(p, index, t); index++) {
+            const int there = index == 0 ? min(t.steps, STAGES) : 0;
+            for (int step = 0; step < there; step++)
+                ring.next();
+            fill_steps(p, ring, shared, order, t, there, t.steps);
+            order = next_order(order, orders);
+        }
+        ring.wait_empty();
+        give_order(order, ORDER_COUNT, 0);
+        ring.expect_full(ring.stage, 0);
     }
 
     static __device__ void run(const gg_args &p)
@@ -177,16 +226,17 @@ struct sgemm_tma {
         char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* as the swizzle wants it */
         gg_ring<STAGES> ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * BYTES));
         unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);
-        const unsigned readers = gg_shared(counts), shared = gg_shared(shared_memory);
+        const unsigned readers = gg_shared(counts), orders = readers, shared = gg_shared(shared_memory);
         piece next;
-        if (!next_piece(p, 0, next))
+        if (!PRODUCER && !next_piece(p, 0, next))
             return;
-        if (threadIdx.x == 0) {
+        if (threadIdx.x == (PRODUCER ? THREADS : 0)) {
             ring.init(1, THREADS / 32);
-            for (int s = 0; s < STAGES; s++) {
+            if (PRODUCER)
+                produce_first(p, ring, shared, orders);
+            for (int s = 0; !PRODUCER && s < STAGES; s++) {
                 counts[s] = 0;
-                if (!PRODUCER)
-                    fill_ahead(p, ring, s, shared, next, 0, s);
+                fill_ahead(p, ring, s, shared, next, 0, s);
             }
         }
         __syncthreads();
@@ -194,30 +244,51 @@ struct sgemm_tma {
             if (threadIdx.x >= THREADS) {
                 gg_give_registers<24>();
                 if (threadIdx.x == THREADS)
-                    produce(p, ring, shared, next);
+                    produce(p, ring, shared, orders);
                 return;
             }
             gg_take_registers<CONSUMER_REGISTERS>();
         }
 
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int m = warp % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(lane) * 4;
-        const int n = warp / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(lane) * 4;
-        const unsigned a0 = shared + m * 4, b0 = shared + A_BYTES + n * 4;
+        const int lane = threadIdx.x % 32;
+        const unsigned a0 = shared + at_m(threadIdx.x) * 4, b0 = shared + A_BYTES + at_n(threadIdx.x) * 4;
         ffma_type ffma;
 
-        unsigned a = a0, b = b0;
+        unsigned a = a0, b = b0, order = orders;
         stage_ready(p, ring, shared);
         ffma.fetch(0, a, b, 0);
-        int index = 0;
+        int index = 0, thread;
         for (bool more = true; more;) {
-            const piece now = next;
-            more = next_piece(p, ++index, next);
+            piece now;
+            bool idle = false;
+            if constexpr (PRODUCER) {
+                now.steps = ordered(order, ORDER_COUNT);
+                if (now.steps == 0)
+                    return;
+                thread = thread_index();
+                idle = !__any_sync(~0u, ordered(order, ORDER_M) + at_m(thread) < int(p.m) && ordered(order, ORDER_N) + at_n(thread) < int(p.n));
+            } else {
+                now = next;
+                more = next_piece(p, ++index, next);
+            }
             ffma.clear();
-            for (int step = 0; step < now.steps; step++) {
+            int step = 0;
+            if (idle) { /* nothing of C is this warp's */
+#pragma unroll 1
+                for (; step < now.steps; step++) {
+                    const int done = ring.stage;
+                    ring.next();
+                    ring.wait_full();
+                    ring.arrive_empty(done);
+                }
+                a = a0 + ring.stage * BYTES, b = b0 + ring.stage * BYTES;
+                ffma.fetch(0, a, b, 0);
+                asm volatile("" : "+r"(step)); /* no code of its own for what becomes of sums of nothing */
+            }
+            for (; step < now.steps; step++) {
                 const int done = ring.stage;
                 ring.next();
-                if (step + 1 < now.steps || more)
+                if (PRODUCER || step + 1 < now.steps || more) /* if only the end of all work */
                     stage_ready(p, ring, shared);
                 unsigned others = 0;
                 const unsigned next_a = a0 + ring.stage * BYTES, next_b = b0 + ring.stage * BYTES;
@@ -244,11 +315,16 @@ struct sgemm_tma {
                 }
                 __syncwarp();
             }
-            int thread = threadIdx.x;
-            asm("" : "+r"(thread));
-            if (p.splits > 1)
+            thread = thread_index();
+            if constexpr (PRODUCER) {
+                now.m0 = ordered(order, ORDER_M), now.n0 = ordered(order, ORDER_N), now.fate = ordered(order, ORDER_FATE);
+                finish(p, now, ordered(order, ORDER_FIRST), shared, thread, ffma);
+                order = next_order(order, orders);
+            } else if (p.splits > 1) {
                 return finish_share(p, now, shared, thread, ffma);
-            finish(p, now, shared, thread, ffma);
+            } else {
+                finish(p, now, first_unit(p, now), shared, thread, ffma);
+            }
         }
     }
 
@@ -259,8 +335,18 @@ struct sgemm_tma {
         else
             __syncthreads();
     }
-    static __device__ int at_m(int thread) { return thread / 32 % WARPS_M * (TM * LANES_M) + gg_lane<LANES_M>(thread % 32) * 4; }
-    static __device__ int at_n(int thread) { return thread / 32 / WARPS_M * (TN * LANES_N) + gg_lane<LANES_N>(thread % 32) * 4; }
+
+    /* Where a warp's part of a tile begins, and a thread's. */
+    static __device__ int warp_m(int warp)
+    {
+        int row = warp % WARPS_M, column;
+        if constexpr (HALVES)
+            gg_warp_part<WARPS_M>(warp, row, column);
+        return row * (TM * LANES_M);
+    }
+    static __device__ int warp_n(int warp) { return warp / WARPS_M * (TN * LANES_N); } /* as gg_warp_part's */
+    static __device__ int at_m(int thread) { return warp_m(thread / 32) + gg_lane<LANES_M>(thread % 32) * 4; }
+    static __device__ int at_n(int thread) { return warp_n(thread / 32) + gg_lane<LANES_N>(thread % 32) * 4; }
     static __device__ gg_tile whole(const piece &t)
     {
         gg_tile tile;
@@ -271,7 +357,7 @@ struct sgemm_tma {
     {
         return static_cast<float4 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 4) + s * THREADS + thread;
     }
-    static __device__ void finish(const gg_args &p, const piece &t, unsigned shared, int thread, ffma_type &ffma)
+    static __device__ void finish(const gg_args &p, const piece &t, int first, unsigned shared, int thread, ffma_type &ffma)
     {
         const int unit = blockIdx.x;
         if (t.fate == PUBLISH) {
@@ -281,10 +367,6 @@ struct sgemm_tma {
             return;
         }
         if (t.fate == COLLECT) {
-            const int start = (t.tile - work::whole_tiles(p)) * work::steps(p);
-            int first = unit - 1;
-            while (work::run_start(p, first) > start)
-                first--;
             await_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
             for (int from = first; from < unit; from++) {
                 int s = 0;
@@ -311,7 +393,7 @@ struct sgemm_tma {
     static __device__ gg_rows rows_of(const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int warp)
     {
         static_assert(PRODUCER || LANES_M == 8, "as gg_rows wants it");
-        return {out, rows_memory(shared, warp), t.m0 + warp % WARPS_M * (TM * LANES_M), t.n0 + warp / WARPS_M * (TN * LANES_N)};
+        return {out, rows_memory(shared, warp), t.m0 + warp_m(warp), t.n0 + warp_n(warp)};
     }
 
     /* Where 16-byte stores are illegal the larger tile does as gg_rows, for which ptxas finds it no registers: n = 4095 is 1.4 % faster. */
@@ -322,7 +404,7 @@ struct sgemm_tma {
         const int lane = thread % 32, warp = thread / 32;
         const unsigned columns = rows_memory(shared, warp);
         const unsigned to = columns + (gg_lane<LANES_N>(lane) * PITCH + gg_lane<LANES_M>(lane) * 4) * 4;
-        const int64_t m = t.m0 + warp % WARPS_M * 32 + lane, n = t.n0 + warp / WARPS_M * (TN * LANES_N);
+        const int64_t m = t.m0 + warp_m(warp) + lane, n = t.n0 + warp_n(warp);
         ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) {
             asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 4), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
             if (i < (TM - 4) * LANES_M)
@@ -341,8 +423,7 @@ struct sgemm_tma {
     /* In a cluster every block adds up its share of the slots; then, if a tile has several clusters, the last one what the others have. */
     static __device__ void finish_share(const gg_args &p, const piece &t, unsigned shared, int thread, ffma_type &ffma)
     {
-        const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits),
-                  first = t.fate == COLLECT ? unit + 1 - p.groups : unit;
+        const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits), first = first_unit(p, t);
         __syncthreads(); /* the ring is free: all of its stages are read */
         int s = 0;
         ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) {
