@@ -134,16 +134,22 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         });
     }
 
-    /* Adds the four sums that f gives for each four, in the same order. */
-    template <typename F> __device__ void add_each(F f)
+    /* Adds the four sums that f gives for each four, in the same order; AT_ONCE of them are asked for at a time. */
+    template <int AT_ONCE = 1, typename F> __device__ void add_each(F f)
     {
+        static_assert(TM * TN / 4 % AT_ONCE == 0, "as many each time");
 #pragma unroll
-        for (int j = 0; j < TN; j++)
+        for (int four = 0; four < TM * TN / 4; four += AT_ONCE) {
+            float4 v[AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < TM; i += 4) {
-                const float4 v = f();
-                sum[i][j] += v.x, sum[i + 1][j] += v.y, sum[i + 2][j] += v.z, sum[i + 3][j] += v.w;
+            for (int e = 0; e < AT_ONCE; e++)
+                v[e] = f();
+#pragma unroll
+            for (int e = 0; e < AT_ONCE; e++) {
+                const int i = (four + e) % (TM / 4) * 4, j = (four + e) / (TM / 4);
+                sum[i][j] += v[e].x, sum[i + 1][j] += v[e].y, sum[i + 2][j] += v[e].z, sum[i + 3][j] += v[e].w;
             }
+        }
     }
 };
 

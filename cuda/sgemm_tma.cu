@@ -370,7 +370,7 @@ struct sgemm_tma {
             await_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
             for (int from = first; from < unit; from++) {
                 int s = 0;
-                ffma.add_each([&] { return __ldcg(part(p, from, thread, s++)); });
+                ffma.template add_each<16>([&] { return __ldcg(part(p, from, thread, s++)); });
             }
             forget_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
         }
