@@ -88,8 +88,8 @@ struct dgemm_row {
     /* Where neither is: 128x128 is faster with both read in singles. */
     static constexpr gg_reads READS_A = FM < 4 ? PAIRS : SINGLES, READS_B = FM < 4 ? BESIDE : SINGLES;
 
-    /* Of half a pair's columns one of its blocks would have all, so that there it is no gain: 0.99 at 1024. */
-    static constexpr bool HALVES = GROUP == 256 && SLICES == 1 && !PAIR;
+    /* Of half a pair's columns one of its blocks would have all: no gain there, and the code costs 1 %. Larger tiles are not shared. */
+    static constexpr bool HALVES = GROUP == 256 && SLICES == 1 && !PAIR && TILE_M * TILE_N <= 128 * 128;
 
     static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
     static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");

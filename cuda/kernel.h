@@ -54,9 +54,6 @@ struct gg_args {
     uint32_t *verdict;              /* GG_NOT_* of this call, or NULL: this kernel is not one of a chain */
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
     uint32_t gate_first;            /* what rules the first tier out, if that is known when this kernel's blocks begin, else 0, see gate.cuh */
-
-    /* GG_TMA… rows that loop: tiles of C, and those but for half ones, see gg_halves of src/kernels.h. */
-    int32_t tiles_m, tiles_n, full_m, full_n;
 };
 
 /* slim_…_two: blocks from the first-th on do the second's work. */

@@ -52,20 +52,28 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
     int tile, first, count, fate;
 
     static __device__ int steps(const gg_args &p) { return (int(p.k) + TILE_K - 1) / TILE_K; }
-    static __device__ int whole_tiles(const gg_args &p) { return p.tiles_m * p.tiles_n - int(p.shared_tiles); }
+
+    static __device__ int whole_tiles(const gg_args &p)
+    {
+        return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
+    }
+
+    /* Rows and columns of tiles, but for half ones. */
+    static __device__ int full_m(const gg_args &p) { return (int(p.m) + (HALVES ? TILE_M / 2 : TILE_M) - 1) / TILE_M; }
+    static __device__ int full_n(const gg_args &p) { return (int(p.n) + (HALVES ? TILE_N / 2 : TILE_N) - 1) / TILE_N; }
 
     /* Where a tile is: down the columns of a band of GROUP tile rows, band after band; half tiles after all others. */
     template <int GROUP> static __device__ void place(const gg_args &p, int index, int &m, int &n)
     {
-        const int half = index - p.full_m * p.full_n;
+        const int tiles_m = full_m(p), tiles_n = full_n(p), half = index - tiles_m * tiles_n;
         if (HALVES && half >= 0) {
-            const int beside = p.tiles_n > p.full_n ? p.full_m : 0;
-            m = (half < beside ? half : p.full_m) * TILE_M;
-            n = (half < beside ? p.full_n : half - beside) * TILE_N;
+            const int beside = tiles_n * TILE_N < int(p.n) ? tiles_m : 0;
+            m = (half < beside ? half : tiles_m) * TILE_M;
+            n = (half < beside ? tiles_n : half - beside) * TILE_N;
             return;
         }
-        const int band = index < GROUP * p.full_n ? 0 : index / (GROUP * p.full_n), in_band = index - band * (GROUP * p.full_n),
-                  rows = min(GROUP, p.full_m - band * GROUP);
+        const int band = index < GROUP * tiles_n ? 0 : index / (GROUP * tiles_n), in_band = index - band * (GROUP * tiles_n),
+                  rows = min(GROUP, tiles_m - band * GROUP);
         const int column = rows == GROUP ? in_band / GROUP : in_band / rows; /* mostly no division */
         m = (band * GROUP + in_band - column * rows) * TILE_M;
         n = column * TILE_N;
@@ -80,7 +88,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         const int length = steps(p), shared = int(p.shared_tiles);
         int at;
         if (HALVES) {
-            const unsigned full = max(p.full_m * p.full_n - whole_tiles(p), 0) * length, all = shared * length;
+            const unsigned full = max(full_m(p) * full_n(p) - whole_tiles(p), 0) * length, all = shared * length;
             const unsigned time = gg_share(full + 2 * all, block, blocks);
             at = time < 3 * full ? time / 3 : full + (time - 3 * full) / 2;
         } else {

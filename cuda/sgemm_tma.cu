@@ -79,6 +79,7 @@ struct sgemm_tma {
     /* Barriers; orders, or how many warps have read a stage. */
     static constexpr int WORDS = STAGES * 16 + (PRODUCER ? (STAGES + 1) * ORDER_WORDS : STAGES) * 4;
     static constexpr int RING = STAGES * BYTES + (WORDS + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
+    static constexpr int AT_ONCE = PRODUCER ? 16 : 4; /* loads of a part; with more in the latter row its FFMAs have bank conflicts */
     using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
     static constexpr bool HALVES = PRODUCER;
     using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES, HALVES>;
@@ -370,7 +371,7 @@ struct sgemm_tma {
             await_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
             for (int from = first; from < unit; from++) {
                 int s = 0;
-                ffma.template add_each<16>([&] { return __ldcg(part(p, from, thread, s++)); });
+                ffma.template add_each<AT_ONCE>([&] { return __ldcg(part(p, from, thread, s++)); });
             }
             forget_parts<THREADS>(p, first, unit, 0, thread, block_barrier);
         }

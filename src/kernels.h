@@ -122,8 +122,11 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 static inline int gg_team(const struct gg_kernel *row) { return row->role == GG_TMA_PAIR ? 2 : 1; }
 
 /* Does a tile at C's edge, which has no more than half of its rows or columns, take less time than others? Of eight warps those that have nothing of
- * C multiply nothing, and the others are spread over all schedulers. Such half tiles come last, when blocks share tiles or would have none. */
-static inline bool gg_halves(const struct gg_kernel *row) { return row->threads == 384 && (row->role == GG_TMA || row->role == GG_TMA_EITHER); }
+ * C multiply nothing, and the others are spread over all schedulers. Such half tiles come last, and are shared by that. */
+static inline bool gg_halves(const struct gg_kernel *row)
+{
+    return row->role == GG_TMA || (row->role == GG_TMA_EITHER && row->threads == 384 && row->tile_m * row->tile_n <= 128 * 128);
+}
 
 /* How many tiles x rows or columns of C have in a line, but for a half one. */
 static inline int64_t gg_full(const struct gg_kernel *row, int64_t x, int tile)

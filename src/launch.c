@@ -186,8 +186,6 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     const size_t part_bytes = cutting.part_bytes, pack_bytes = (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes));
     const int team = gg_team(row); /* which is a cluster of its own: nothing of it is cut */
     args->splits = cutting.splits, args->groups = cutting.groups, args->shared_tiles = cutting.shared_tiles;
-    args->tiles_m = (int32_t)gg_ceil_div(p->m, row->tile_m), args->tiles_n = (int32_t)gg_ceil_div(p->n, row->tile_n);
-    args->full_m = (int32_t)gg_full(row, p->m, row->tile_m), args->full_n = (int32_t)gg_full(row, p->n, row->tile_n);
     char *memory = part_bytes + pack_bytes > 0 ? scratch(dev, stream, source, part_bytes + pack_bytes) : NULL;
     *none = pack_bytes > 0 && !memory;
     if (*none)
