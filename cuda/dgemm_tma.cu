@@ -69,14 +69,12 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
     /* The first of the units (blocks, or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
     {
-        int unit = cluster_index();
+        const int unit = cluster_index();
         if (fate != COLLECT)
             return unit;
         if (!PAIR && p.splits > 1)
             return unit + 1 - p.groups;
-        while (base::run_start(p, unit, gridDim.x / TEAM) > (tile - base::whole_tiles(p)) * base::steps(p))
-            unit--;
-        return unit;
+        return base::first_block(p, tile, unit, gridDim.x / TEAM);
     }
 
     /* As base's, but a cluster a tile has few divisions to do before its first copies: each takes 100 clocks. */
@@ -223,13 +221,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             ring.wait_full();
             release(ring, done, 0);
         }
-#pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    asm volatile("" : "+d"(sum[i][j][e]));
+        each(sum, [](double &of) { asm volatile("" : "+d"(of)); });
     }
 
     /* The products of `steps` stages; TURNED: B's lines are A. */
@@ -284,7 +276,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
 
     __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
     {
-        for (unsigned order = 0;; order = order == STAGES * ORDER_WORDS * 4 ? 0 : order + ORDER_WORDS * 4) {
+        for (unsigned order = 0;; order = next_order<STAGES>(order, 0)) {
             const int slice = SLICES == 1 ? 0 : thread_index() / GROUP;
             for (int s = 0; s < slice; s++)
                 ring.next();
@@ -417,7 +409,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 ring.next();
                 k += TILE_K;
             }
-            order = order == shared + ORDERS + STAGES * ORDER_WORDS * 4 ? shared + ORDERS : order + ORDER_WORDS * 4;
+            order = next_order<STAGES>(order, shared + ORDERS);
         }
         if (paced)
             end_pace(p);

@@ -30,8 +30,8 @@ template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K 
 #endif
 }
 
-/* All of a thread's sums 0. */
-template <int FM, int FN> __device__ inline void clear(double (&sum)[FM][FN][4])
+/* f of each of a thread's sums. */
+template <int FM, int FN, typename F> __device__ inline void each(double (&sum)[FM][FN][4], F f)
 {
 #pragma unroll
     for (int i = 0; i < FM; i++)
@@ -39,7 +39,13 @@ template <int FM, int FN> __device__ inline void clear(double (&sum)[FM][FN][4])
         for (int j = 0; j < FN; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                sum[i][j][e] = 0;
+                f(sum[i][j][e]);
+}
+
+/* All of them 0. */
+template <int FM, int FN> __device__ inline void clear(double (&sum)[FM][FN][4])
+{
+    each(sum, [](double &of) { of = 0; });
 }
 
 /* A warp's products of FM × FN fragments from panels in shared memory, [k][m] and [k][n], whose rows are ≡ 2 elements mod 16 (dgemm.cu,

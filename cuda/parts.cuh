@@ -98,6 +98,14 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
     }
 
+    /* The first of the blocks that have a part of this shared tile, of which `block` has the last. */
+    static __device__ int first_block(const gg_args &p, int tile, int block, int blocks)
+    {
+        while (run_start(p, block, blocks) > (tile - whole_tiles(p)) * steps(p))
+            block--;
+        return block;
+    }
+
     /* The one piece of a block in a cluster. SEVERAL: there is more than one a tile. */
     template <bool SEVERAL = false> __device__ void find_in_cluster(const gg_args &p)
     {

@@ -166,6 +166,12 @@ __device__ inline void give_order(unsigned order, int word, int value)
     asm volatile("st.shared.s32 [%0], %1;" ::"r"(order + 4 * word), "r"(value) : "memory");
 }
 
+/* The ring's next order; `first` is where it begins. */
+template <int STAGES> __device__ inline unsigned next_order(unsigned order, unsigned first)
+{
+    return order == first + STAGES * ORDER_WORDS * 4 ? first : order + ORDER_WORDS * 4;
+}
+
 /* Copies BYTES, of which only the first `present` are read; the rest becomes 0. With none present `from` may be anything. */
 template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *from, int present)
 {

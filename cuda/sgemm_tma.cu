@@ -103,14 +103,12 @@ struct sgemm_tma {
     /* The first of the blocks, or clusters, whose parts of this tile are collected here. */
     static __device__ int first_unit(const gg_args &p, const piece &t)
     {
-        int unit = blockIdx.x / unsigned(p.splits);
+        const int unit = blockIdx.x / unsigned(p.splits);
         if (t.fate != COLLECT)
             return unit;
         if (p.splits > 1)
             return unit + 1 - p.groups;
-        while (work::run_start(p, unit) > (t.tile - work::whole_tiles(p)) * work::steps(p))
-            unit--;
-        return unit;
+        return work::first_block(p, t.tile, unit, gridDim.x);
     }
 
     static __device__ void fill(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, const piece &t, int step)
@@ -172,11 +170,6 @@ struct sgemm_tma {
         }
     }
 
-    static __device__ unsigned next_order(unsigned order, unsigned first)
-    {
-        return order == first + STAGES * ORDER_WORDS * 4 ? first : order + ORDER_WORDS * 4;
-    }
-
     /* Steps [step, end) of a piece, of which the consumers learn with the first. */
     static __device__ void fill_steps(const gg_args &p, gg_ring<STAGES> &ring, unsigned shared, unsigned order, const piece &t, int step, int end)
     {
@@ -212,7 +205,7 @@ struct sgemm_tma {
             for (int step = 0; step < there; step++)
                 ring.next();
             fill_steps(p, ring, shared, order, t, there, t.steps);
-            order = next_order(order, orders);
+            order = next_order<STAGES>(order, orders);
         }
         ring.wait_empty();
         give_order(order, ORDER_COUNT, 0);
@@ -320,7 +313,7 @@ struct sgemm_tma {
             if constexpr (PRODUCER) {
                 now.m0 = ordered(order, ORDER_M), now.n0 = ordered(order, ORDER_N), now.fate = ordered(order, ORDER_FATE);
                 finish(p, now, ordered(order, ORDER_FIRST), shared, thread, ffma);
-                order = next_order(order, orders);
+                order = next_order<STAGES>(order, orders);
             } else if (p.splits > 1) {
                 return finish_share(p, now, shared, thread, ffma);
             } else {
@@ -345,7 +338,7 @@ struct sgemm_tma {
             gg_warp_part<WARPS_M>(warp, row, column);
         return row * (TM * LANES_M);
     }
-    static __device__ int warp_n(int warp) { return warp / WARPS_M * (TN * LANES_N); } /* as gg_warp_part's */
+    static __device__ int warp_n(int warp) { return warp / WARPS_M * (TN * LANES_N); } /* as gg_warp_part's of 4 rows */
     static __device__ int at_m(int thread) { return warp_m(thread / 32) + gg_lane<LANES_M>(thread % 32) * 4; }
     static __device__ int at_n(int thread) { return warp_n(thread / 32) + gg_lane<LANES_N>(thread % 32) * 4; }
     static __device__ gg_tile whole(const piece &t)

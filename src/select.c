@@ -282,14 +282,14 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step on an SM to itself */
     const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
     const int turned = row->role == GG_TMA ? 0 : p->a_kmajor + p->b_kmajor;
-    const int64_t full = gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n);
     const bool once = row->role == GG_TMA_ONCE;
     double clocks;
     if (once)
         step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
     if (shared > 0) {
         const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
-        const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, tiles - full)) / blocks;
+        const int64_t halves = tiles - gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n);
+        const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, halves)) / blocks;
         clocks = row->per_sm * (whole + SHARING * run) * (double)steps * step + starts(row, whole + 1);
         clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
     } else {
@@ -306,8 +306,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         if (one_group)
             load = gg_max(load, gg_ceil_div(tiles, spread(sms, cluster)));
         const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
-        const double shorter = tiles - full >= (tiles - 1) % sms + 1 ? 1 - HALF : 0; /* the last of a block's tiles */
-        clocks = at_least((double)load - shorter, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
+        clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
         clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
         clocks += starts(row, rounds);
