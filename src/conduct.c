@@ -120,8 +120,6 @@ static bool launch_step(struct gg_job *job, int i)
         return launch_block(job, s, i == 0) && gg_gpu_event_record(job->step_event[i], run);
     if (gg_extent(s->rows) == 0 || gg_extent(s->cols) == 0) /* there was no memory for the chain */
         return gg_gpu_event_record(job->step_event[i], run);
-    if (s->after_step >= 0 && !gg_gpu_stream_wait(run, job->step_event[s->after_step]))
-        return false;
     struct gg_gemm q = {.type = p->type,
                         .a_kmajor = p->a_kmajor,
                         .b_kmajor = p->b_kmajor,
@@ -183,9 +181,10 @@ static bool stored(struct gg_job *job, const struct gg_chunk *c)
 
 /* ---- what can be done next. Each: 1 something was done, 0 nothing can be done now, -1 the GPU failed. ------------------------------------------- */
 
-/* Begins the next chunk of a load, if there is one, a slot, and room in its buffer. Not too far ahead of the link: the same few slots are then still in the
- * processor's caches when they are filled again, and C waits for no long queue of copies (H200, slots of 4 MB, 5, 8, 12, all 32 of them: dgemm 4096 7.2, 6.3,
- * 7.2, 8.8 ms; sgemm 4096 3.40, 3.43, 3.42, 3.92; slots of 2 MB, 8 and 16: dgemm 4096 7.3 and 6.4, 1 MB 10.0 and 7.5). */
+/* Begins the next chunk of a load, if there is one, a slot, and room in its buffer. Not too far ahead of the link: the same few slots are then still
+ * in the processor's caches when they are filled again, and C waits for no long queue of copies (H200, slots of 4 MB, 5, 8, 12, all 32 of them: dgemm
+ * 4096 7.2, 6.3, 7.2, 8.8 ms; sgemm 4096 3.40, 3.43, 3.42, 3.92; slots of 2 MB, 8 and 16: dgemm 4096 7.3 and 6.4, 1 MB 10.0 and 7.5). What goes up
+ * from where it lies does not overtake what is still being packed, for which the first step may be waiting. */
 static int begin_load(struct gg_job *job)
 {
     const int ahead = 8;
@@ -196,10 +195,13 @@ static int begin_load(struct gg_job *job)
         (load->operand == GG_C && load->after_block >= 0 && job->block_stores_left[load->after_block] > 0))
         return 0;
     struct gg_chunk c = gg_load_chunk(job, job->load, job->load_chunk);
+    if (c.direct && job->packing > 0)
+        return 0;
     struct gg_held *h = c.direct || job->going_up == ahead ? NULL : hold(job, &c);
     if (!c.direct && !h)
         return 0;
     job->going_up += !c.direct;
+    job->packing += !c.direct;
     if (job->load_chunk == 0 && load->after_block >= 0) { /* the steps that read the buffer's former contents come first */
         int end = job->plan->block_end[load->after_block];
         for (int i = load->after_block ? job->plan->block_end[load->after_block - 1] : 0; i < end; i++)
@@ -252,6 +254,7 @@ static int advance(struct gg_job *job, struct gg_held *h)
     case GG_PACKING:
         if (!copied)
             return 0;
+        job->packing--;
         s = gg_sides_of(job, &h->chunk);
         return copy_up(job, &s, h->slot->memory, s.width) && on_the_way(job, h, GG_GOING_UP) && loaded(job, &h->chunk) ? 1 : -1;
     case GG_UNPACKING:

@@ -46,7 +46,7 @@ struct gg_job {
     bool store_done;            /* step `store` has run */
     int waited[GG_RUN_STREAMS]; /* loads that a stream has been told to wait for */
     struct gg_held held[GG_SLOTS];
-    int held_count, going_up;        /* of them, being packed or on their way up */
+    int held_count, packing, going_up; /* of them, being packed for their way up; and those, or on it */
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
     struct gg_chain chain;           /* row NULL: none */
     int64_t split_m, split_n;        /* rows of A and columns of B that the chain has in pieces */

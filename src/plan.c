@@ -127,8 +127,8 @@ static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
 /* How the inside of a block is cut. */
 struct mixture {
     enum { BOTH, A_FIRST, B_FIRST } order; /* of panels; one first: see list_one_first */
-    int slabs_of_8; /* eighths of k that go in slabs; BOTH only */
-    int panels;     /* that the rest is cut in, about */
+    int eighths;                           /* of k, in the first of two turns; BOTH only */
+    int panels;                            /* that each turn is cut in, about */
 };
 
 struct cuts {
@@ -163,18 +163,6 @@ static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool 
     for (int halved = 0; halved < 2 && cuts.at[cuts.count] - cuts.at[cuts.count - 1] >= 2 * least; halved++) {
         cuts.at[cuts.count + 1] = r.end;
         cuts.at[cuts.count] = cuts.at[cuts.count - 1] + gg_round_up((r.end - cuts.at[cuts.count - 1]) / 2, tile);
-        cuts.count++;
-    }
-    return cuts;
-}
-
-/* Slabs of [begin, end), as few as may be, for each kernel adds to all of C; a quarter of the range each, so that the first kernel starts soon. */
-static struct cuts slabs_of(struct gg_range r, int64_t end)
-{
-    const int64_t quarter = gg_round_up(gg_ceil_div(r.end - r.begin, 4), 64);
-    struct cuts cuts = {.count = 0, .at = {r.begin}};
-    while (cuts.at[cuts.count] < end) {
-        cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + quarter, end);
         cuts.count++;
     }
     return cuts;
@@ -228,50 +216,47 @@ static struct gg_step *add_step(struct gg_plan *plan, const struct gg_gemm *p, c
                              .b_buffer = b->b_buffer,
                              .c_buffer = b->c_buffer,
                              .loads = plan->load_count,
-                             .after_step = -1,
                              .first = b->first,
                              .last = b->last,
                              .after_block = b->c_after};
     return step;
 }
 
-static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, struct mixture mix)
+/* Panels of both operands, over part of the block's depth. All parts are cut alike: so strips of C keep their streams, in which they are added up in
+ * order. */
+static void add_panels(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, int panels, struct gg_range depth)
 {
-    struct gg_range rest = b->k;
-    int before = -1;
-    if (plan->blocks == 0 && mix.slabs_of_8 && !b->load_c) {
-        rest.begin += (b->k.end - b->k.begin) / 8 * mix.slabs_of_8 & -64;
-        struct cuts slabs = slabs_of(b->k, rest.begin);
-        for (int i = 0; i < slabs.count; i++) {
-            add_load(plan, p, b, GG_A, b->m, piece(&slabs, i));
-            add_load(plan, p, b, GG_B, piece(&slabs, i), b->n);
-            struct gg_step *step = add_step(plan, p, b, b->m, b->n, piece(&slabs, i));
-            step->first = b->first && i == 0;
-            step->last = false;
-            before = plan->step_count - 1;
-        }
-    }
     const int64_t least = 256; /* strips of less leave most of a GPU idle */
-    const struct cuts m = panels_of(b->m, mix.panels, least, true), n = panels_of(b->n, mix.panels, least, true);
+    const struct cuts m = panels_of(b->m, panels, least, true), n = panels_of(b->n, panels, least, true);
     for (int i = 0, j = 0, t = 0; i < m.count || j < n.count;) {
         const bool of_a = j == n.count || (i < m.count && reached(&m, i) <= reached(&n, j));
         struct gg_range rows = {b->m.begin, m.at[i]}, cols = {b->n.begin, n.at[j]};
         if (of_a) {
             rows = piece(&m, i++);
             if (b->load_a)
-                add_load(plan, p, b, GG_A, rows, rest);
+                add_load(plan, p, b, GG_A, rows, depth);
         } else {
             cols = piece(&n, j++);
             if (b->load_b)
-                add_load(plan, p, b, GG_B, rest, cols);
+                add_load(plan, p, b, GG_B, depth, cols);
         }
-        if (rows.end == rows.begin || cols.end == cols.begin)
-            continue;
-        struct gg_step *step = add_step(plan, p, b, rows, cols, rest);
-        step->stream = t++ % 4;
-        step->first = b->first && before < 0;
-        step->after_step = before;
+        if (rows.end > rows.begin && cols.end > cols.begin)
+            add_step(plan, p, b, rows, cols, depth)->stream = t++ % 4;
     }
+}
+
+static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struct block *block, struct mixture mix)
+{
+    struct block b = *block;
+    struct gg_range rest = b.k;
+    if (plan->blocks == 0 && !b.load_c && (b.k.end - b.k.begin) / 8 * mix.eighths >= 64) {
+        rest.begin += (b.k.end - b.k.begin) / 8 * mix.eighths & -64;
+        b.last = false;
+        add_panels(plan, p, &b, mix.panels, (struct gg_range){b.k.begin, rest.begin});
+        b.first = false;
+        b.last = block->last;
+    }
+    add_panels(plan, p, &b, mix.panels, rest);
     plan->block_end[plan->blocks++] = plan->step_count;
 }
 
@@ -322,7 +307,7 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
 }
 
 /* One operand first, all of it; then the other by panels, each with the columns (rows) of C that it completes. The loads of the first grow, so that
- * the link is soon at work. (H200, planned so or in slabs and panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52,
+ * the link is soon at work. (H200, planned so or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52,
  * 2048 2.06 and 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27. A first panel half as wide: dgemm 4096 6.26 and 6.84.) */
 static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool columns, int panels, bool chain)
 {
@@ -376,11 +361,11 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
     return (double)lines * ((double)extent * (double)size + (whole ? 0 : lies ? fetched : packed));
 }
 
-/* A chain's blocks run one after the other, each as long as a round of tiles at least; strips side by side, in tiles of 64 x 64 or less. (Fitted to sgemm
- * 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: without `a_step` they take 0.82 to 1.21 times what is said here, strips of
- * one problem within 0.05 of each other. With strips as waves of tiles of 128 it was 0.42 to 1.08, and slabs were chosen that took a fifth longer.) Finer
- * cuts that promised no more have not kept it, hence a_step (of 8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not certified for FP16 2500 1.60
- * and 1.82). */
+/* A chain's blocks run one after the other, each as long as a round of tiles at least; strips side by side, in tiles of 64 x 64 or less. (Fitted to
+ * sgemm 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: without `a_step` they take 0.82 to 1.21 times what is said
+ * here, strips of one problem within 0.05 of each other. With strips as waves of tiles of 128 it was 0.42 to 1.08, and plans were chosen that took a
+ * fifth longer.) Finer cuts that promised no more have not kept it, hence a_step (of 8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not
+ * certified for FP16 2500 1.60 and 1.82). */
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6 /* of the calling thread's time */, a_step = 10e-6;
@@ -441,11 +426,11 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
 
-enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, SLAB_AND_BOTH_BY_16 = 9, ONE_FIRST = 17, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 23 };
-static const struct mixture mixtures[MIXTURES] = {{BOTH, 0, 4},     {BOTH, 0, 8},     {BOTH, 0, 16},    {BOTH, 1, 4},    {BOTH, 2, 4},    {BOTH, 4, 4},
-                                                  {BOTH, 1, 8},     {BOTH, 1, 16},    {BOTH, 2, 8},     {BOTH, 2, 16},   {BOTH, 3, 16},   {BOTH, 4, 8},
-                                                  {BOTH, 4, 16},    {BOTH, 5, 16},    {BOTH, 6, 8},     {BOTH, 6, 16},   {BOTH, 7, 8},    {A_FIRST, 0, 8},
-                                                  {A_FIRST, 0, 4},  {A_FIRST, 0, 16}, {B_FIRST, 0, 8},  {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
+enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, QUARTER_BY_16 = 8, ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24 };
+static const struct mixture mixtures[MIXTURES] = {
+    {BOTH, 0, 4},  {BOTH, 0, 8},  {BOTH, 0, 16},   {BOTH, 1, 4},    {BOTH, 1, 8},     {BOTH, 1, 16},   {BOTH, 2, 4},    {BOTH, 2, 8},
+    {BOTH, 2, 16}, {BOTH, 3, 4},  {BOTH, 3, 8},    {BOTH, 3, 16},   {BOTH, 4, 4},     {BOTH, 4, 8},    {BOTH, 4, 16},   {BOTH, 5, 4},
+    {BOTH, 5, 8},  {BOTH, 5, 16}, {A_FIRST, 0, 8}, {A_FIRST, 0, 4}, {A_FIRST, 0, 16}, {B_FIRST, 0, 8}, {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
 
 /* Some of them: [from, to). */
 struct span {
@@ -471,8 +456,9 @@ static struct span by_columns(const struct gg_gemm *p)
     return just((double)gg_size(p->type) * (double)p->m * (double)p->n < 8 * eighths ? A_FIRST_BY_4 : A_FIRST_BY_8);
 }
 
-/* What is tried for kernels of one block. Where they take about as long as the upload: a slab, so that they have a start, and panels, if the lines of those
- * are not too short for the copy threads (dgemm 8192 in any layout 24.9 ms, without the slab 26; with panels of 256, lines of 2 KB, 24.7 to 28). */
+/* What is tried for kernels of one block. Where they take somewhat less than the upload: sixteen panels, if the lines of those are not too short for
+ * the copy threads; where about as long: in two turns, so that they have a start. (H200, dgemm 6000 in eight panels of both 13.06 ms, sixteen 12.70,
+ * in two turns 13.2, A first 13.3 to 14.1; 8192 25.9, 25.8, 25.2 to 25.4; reading C 34.5, 33.9, 36.0, 33.8.) */
 static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
@@ -482,8 +468,8 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
         return by_columns(p);
     if (is_link_bound(p, speed))
         return square ? (struct span){ONE_FIRST, MIXTURES} : just(BOTH_BY_8);
-    if (square && seconds < 1.1 * upload && gg_min(p->m, p->n) / 16 * (int64_t)gg_size(p->type) >= 4096)
-        return just(SLAB_AND_BOTH_BY_16);
+    if (square && seconds < 1.1 * upload && gg_min(p->m, p->n) / 16 * (int64_t)gg_size(p->type) >= 2048)
+        return just(seconds < 0.8 * upload || p->beta != 0 ? BOTH_BY_16 : QUARTER_BY_16);
     return (struct span){0, MIXTURES};
 }
 
@@ -518,8 +504,8 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     if (blocks == 0)
         return false;
     plan->block_end = malloc((size_t)blocks * sizeof *plan->block_end);
-    plan->loads = malloc((size_t)(blocks * 2 * each + 2 * GG_SLABS) * sizeof *plan->loads);
-    plan->steps = malloc((size_t)(blocks * each + GG_SLABS) * sizeof *plan->steps);
+    plan->loads = malloc((size_t)((blocks + 1) * 2 * each) * sizeof *plan->loads); /* the first block may have two turns */
+    plan->steps = malloc((size_t)((blocks + 1) * each) * sizeof *plan->steps);
     if (!plan->block_end || !plan->loads || !plan->steps) {
         gg_plan_free(plan);
         return false;

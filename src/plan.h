@@ -11,19 +11,20 @@
  *     A1  2  3  5          the work per byte grows as the upload goes on: at first the GPU starves,
  *     A2  4  4  5          at the end it is behind.
  *
- * Slabs: the first part of k is cut in slabs, one of A's columns and one of B's rows at a time, and each adds to all of C: work arrives as evenly as
- * bytes do, but no piece of C is complete before the last. So the first block may begin with slabs and goes on with panels of the rest of k; how
- * much of each is found by trying a few mixtures on a model of the link and the GPU (gg_plan_seconds).
+ * Two turns: so over the first part of k, and then over the rest of it. While the first turn's strips are small the GPU starves for a shorter time,
+ * and the second begins with work left over; but strips of C leave in the second only, and are read and written once more. How much of k each has is
+ * found by trying a few mixtures on a model of the link and the GPU (gg_plan_seconds). (H200: strict sgemm 8192 22.0 ms and 23.0 in one turn, dgemm
+ * 12000 66.6 and 69.9, 16384 162 to 166 and 169; with a slab of k, multiplied as a whole, in place of the first turn the GPU waits for all of it.)
  *
- * Or one of A and B comes first, all of it, and the other by panels, each of which completes some columns (rows) of C. Half of the upload has then been
- * made before the first product, but lines are whole and C leaves as evenly as the other comes: for where the GPU has time to spare. Products by a chain
- * (tensor.h) are cut so, or in panels of both, but not in slabs: they want all of k at one time. */
+ * Or one of A and B comes first, all of it, and the other by panels, each of which completes some columns (rows) of C. Half of the upload has then
+ * been made before the first product, but lines are whole and C leaves as evenly as the other comes: for where the GPU has time to spare. Products by
+ * a chain (tensor.h) are cut so, or in panels of both in one turn: they want all of k at one time. */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 
 #include "gemm.h"
 
-enum { GG_PANELS = 20, GG_SLABS = 4 }; /* a block is cut in, at most */
+enum { GG_PANELS = 20 }; /* an operand of a block is cut in, at most */
 
 /* What the machine does, for the choice among plans: bytes/s up and down the link and of the GPU's memory, flop/s, multiprocessors. */
 struct gg_speed {
@@ -34,12 +35,9 @@ struct gg_speed {
     int64_t pitch[3]; /* bytes between lines of an operand that the copy engine fetches (stores) line by line where it lies; 0: it is packed on the way */
 };
 
-/* Short lines far apart are packed even where the copy engine could fetch them: at a pitch of 64 KB it gets half the link's rate (H200, 2026-11: dgemm 8192
- * with all operands page-locked took 40.5 ms, and 28.0 packed; sgemm 8192, 32 KB, 27.0 and 24.9; at 16 KB fetching is faster). */
-static inline bool gg_is_scattered(int64_t pitch, int64_t width)
-{
-    return pitch >= 32 << 10 && 2 * width < pitch;
-}
+/* Short lines far apart are packed even where the copy engine could fetch them. (H200, GB/s to it: at a pitch of 64 or 128 KB lines of 4 KB 33, 8 and
+ * 16 KB 49, 32 KB 55; at 32 KB lines of 2 KB 45, 4 KB 55; at 16 KB 55.) */
+static inline bool gg_is_scattered(int64_t pitch, int64_t width) { return pitch >= 32 << 10 && 8 * width < pitch; }
 
 struct gg_range {
     int64_t begin, end;
@@ -63,7 +61,6 @@ struct gg_step {
     int a_buffer, b_buffer, c_buffer;
     int loads;           /* loads [0, loads) must have arrived: they are listed in the order of use */
     int stream;          /* strips of C keep theirs, so that sums over depth stay in order */
-    int after_step;      /* on another stream, adds to the same C first; -1: none */
     bool first, last;    /* in depth: the first applies beta, the last is followed by the download of the strip */
     int after_block;     /* the buffer of C is free when this block has been downloaded; -1: from the start */
 };
