@@ -390,15 +390,13 @@ size_t gg_launch_scratch(const struct gg_device *dev, const struct gg_choice *ch
     return most;
 }
 
-/* With less scratch a chain would split more than multiply. */
-enum { LEAST = 64 << 20 };
-
-/* A chain with as much scratch as can be had; FFMA when that is too little for any. */
+/* A chain with as much scratch as can be had; FFMA when that is too little for any. Then the verdict, which gg_served reads, is that no tier serves.
+ */
 static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
 {
     struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel};
-    const size_t all = gg_chain_bytes(&chain, p);
-    for (size_t bytes = all < GG_CHAIN_MOST ? all : GG_CHAIN_MOST; bytes == all || bytes >= LEAST; bytes /= 4) {
+    const size_t all = gg_chain_bytes(&chain, p), least = gg_chain_least(p);
+    for (size_t bytes = all < GG_CHAIN_MOST ? all : GG_CHAIN_MOST; bytes >= least; bytes /= 4) {
         chain.memory = gg_gpu_workspace(dev, stream, bytes);
         chain.bytes = bytes;
         if (chain.memory)
@@ -407,7 +405,7 @@ static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, 
     struct gg_gemm strict = *p;
     strict.precision = GG_STRICT;
     const struct gg_choice ffma = gg_select(&strict, &dev->arch, NULL);
-    return launch(dev, &ffma, &strict, stream, &(struct source){0});
+    return launch(dev, &ffma, &strict, stream, &(struct source){0}) && gg_chain_decline(dev, stream);
 }
 
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)

@@ -37,6 +37,7 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
     const struct gg_chain chain = {.row = row};
     return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 &&
            (double)p->m * (double)p->n < 0x1p44 && /* fewer than 2^31 tiles */
+           gg_chain_least(p) <= GG_CHAIN_MOST &&
            (row->role != GG_TENSOR_MMA || (double)gg_max(p->m, p->n) * (double)p->k < 0x1p33); /* pieces counted by 16 bytes, in 32 bits */
 }
 
@@ -82,6 +83,12 @@ size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p)
     const struct gg_choice choice = strict_choice(chain, p, &strict);
     const size_t pieces = pieces_of(p->m, p->n, p->k), ffma = choice.kernel ? gg_launch_scratch(chain->dev, &choice, &strict) : 0;
     return pieces > ffma ? pieces : ffma;
+}
+
+size_t gg_chain_least(const struct gg_gemm *p)
+{
+    const int64_t most = 12 * TILE; /* as many tiles as SMs */
+    return pieces_of(gg_min(p->m, most), gg_min(p->n, most), p->k);
 }
 
 /* How many rows of A and of B are in pieces at one time: all, or the same of both, as far as memory goes. */
@@ -306,6 +313,12 @@ double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, co
     const double clocks = clocks_of(row, &layout, p->k, arch);
     const double product = clocks / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
     return launches + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
+}
+
+bool gg_chain_decline(struct gg_device *dev, gg_stream stream)
+{
+    uint32_t *const word = gg_gpu_word(dev, stream, true);
+    return !word || gg_gpu_fill(word, 0xff, sizeof *word, stream);
 }
 
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)

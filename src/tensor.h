@@ -34,6 +34,10 @@ enum { GG_TENSOR_LEAST_K = 128 };
 /* Scratch to multiply an m×n C in one go, FFMA included. */
 size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p);
 
+/* Less is not worth a chain: for blocks of C that do not fill a GPU, and for which more is split than multiplied. (k = 1,000,000 in 4 GB: 6 tiles.)
+ */
+size_t gg_chain_least(const struct gg_gemm *p);
+
 static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role >= GG_TENSOR && row->role <= GG_TENSOR_MMA; }
 
 /* May a chain that begins with `row` serve p, whatever the values? */
@@ -57,6 +61,9 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p);
 bool gg_chain_begin(struct gg_chain *chain);
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q);
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n);
+
+/* Has gg_chain_server say that FFMA served, where no chain could. */
+bool gg_chain_decline(struct gg_device *dev, gg_stream stream);
 
 /* The row that served the stream's last chain, once the stream is past it: reads the verdict back. NULL: FFMA did. */
 const struct gg_kernel *gg_chain_server(const struct gg_chain *chain);

@@ -107,7 +107,10 @@ void gg_gpu_free(void *pointer)
         (void)GG_CU(cuMemFree, (CUdeviceptr)pointer);
 }
 
-bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream) { return GG_CU(cuMemsetD8Async, (CUdeviceptr)pointer, 0, bytes, stream); }
+bool gg_gpu_fill(void *pointer, unsigned char byte, size_t bytes, gg_stream stream)
+{
+    return GG_CU(cuMemsetD8Async, (CUdeviceptr)pointer, byte, bytes, stream);
+}
 
 size_t gg_gpu_free_memory(void)
 {
