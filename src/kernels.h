@@ -112,10 +112,11 @@ enum { GG_LARGEST_CLUSTER = 8 };
  * driver, and other GPUs lack other SMs. */
 static inline int gg_places(int sms, int cluster) { return cluster <= 2 ? sms : sms * (cluster <= 4 ? 14 : 13) / 16; }
 
-/* A row of role GG_TMA… cannot read this operand where it is, nor others by 16 bytes: its rows are not multiples of 16 bytes. */
+/* A row of role GG_TMA… cannot read this operand where it is, nor others by 16 bytes: its rows are not multiples of 16 bytes, or too far apart. */
 static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 {
-    return (uintptr_t)base % 16 != 0 || (uint64_t)ld * gg_size(type) % 16 != 0;
+    const uint64_t pitch = (uint64_t)ld * gg_size(type);
+    return (uintptr_t)base % 16 != 0 || pitch % 16 != 0 || pitch >> 40 != 0;
 }
 
 /* Blocks that compute a tile side by side. */

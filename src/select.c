@@ -152,7 +152,8 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
-    return (row->role != GG_SKINNY && row->role != GG_SLIM) || p->m <= row->tile_n || p->n <= row->tile_n;
+    const bool is_thin = p->m <= row->tile_n || p->n <= row->tile_n, fits_grid = gg_max(p->m, p->n) <= INT64_C(32) * INT32_MAX;
+    return (row->role != GG_SKINNY && row->role != GG_SLIM) || (is_thin && fits_grid);
 }
 
 /* Pieces of k for a GG_SKINNY row: as many blocks as run at one time, none shorter than tile_k. */
@@ -337,6 +338,8 @@ static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const s
     if (row->role != GG_PERSISTENT && !gg_is_tma(row))
         return 1;
     const int full = arch->sms * row->per_sm / gg_team(row);
+    if (gg_is_tma(row) && gg_ceil_div(p->k, row->tile_k) > INT32_MAX / (4 * full)) /* parts.cuh counts steps of up to 2 tiles a block in 32 bits */
+        return 1;
     const double most = (double)gg_tiles(row, p) * (double)gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
     return most >= full ? full : most >= 1 ? (int)most : 1;
 }
