@@ -84,11 +84,12 @@ struct gg_facts gg_host_facts(void)
 
 static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
 {
+    const enum gg_gpu_state before = gg_gpu_state(); /* it may be ready a moment after it had no device */
     struct gg_device *dev = locate(p, where);
     *facts = gg_host_facts();
     facts->arch = dev ? &dev->arch : NULL;
     if (facts->gpu == GG_GPU_READY && !dev)
-        facts->gpu = GG_GPU_NONE;
+        facts->gpu = before == GG_GPU_READY ? GG_GPU_NONE : before;
     facts->a = where[0].place;
     facts->b = where[1].place;
     facts->c = where[2].place;
