@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "check.h"
+#include "fp.h"
 #include "real.h"
 #include "serve.h"
 
@@ -54,6 +55,29 @@ static void report(const struct call *call)
     xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
 }
 
+/* The caller's floating-point environment is not to tell of our arithmetic, nor to trap in it. */
+static double now(void)
+{
+    const struct gg_fp fp = gg_fp_read();
+    gg_fp_reset();
+    const double now = gg_now();
+    gg_fp_write(fp);
+    return now;
+}
+
+static void record(struct call *call)
+{
+    const struct gg_fp fp = gg_fp_read();
+    gg_fp_reset();
+    if (call->declined > 0)
+        gg_rates_see(GG_ON_CPU, &call->p, call->record.model, gg_now() - call->declined);
+    if (call->start > 0)
+        call->record.seconds = gg_now() - call->start;
+    gg_record(&call->record);
+    call->recorded = true;
+    gg_fp_write(fp);
+}
+
 /* True: all is done. False: the real BLAS has the floor, and end() is due afterwards. */
 static bool served(struct call *call, bool narrow)
 {
@@ -65,14 +89,13 @@ static bool served(struct call *call, bool narrow)
         return false;
     }
     if (gg_watched())
-        call->start = gg_now();
+        call->start = now();
     bool complete = false;
     if (atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME) {
         call->record.reason = GG_ILP64_PLAIN;
     } else if (call->info) {
         call->record.reason = GG_BAD_ARGS;
-        gg_record(&call->record); /* now: a user's xerbla_ may longjmp, and is not "inside the real BLAS" for ever then */
-        call->recorded = true;
+        record(call); /* now: a user's xerbla_ may longjmp, and is not "inside the real BLAS" for ever then */
     } else {
         complete = gg_serve(&(struct gg_request){.p = &call->p, .caller = call->caller, .stream = GG_LEGACY_STREAM, .wait = true}, &call->record);
         if (!complete && gg_on_gpu())
@@ -86,17 +109,14 @@ static bool served(struct call *call, bool narrow)
             gg_real_gemm(&call->p, call->caller);
         complete = true;
     }
-    if (complete && !call->recorded) {
-        if (call->start > 0)
-            call->record.seconds = gg_now() - call->start;
-        gg_record(&call->record);
-    }
+    if (complete && !call->recorded)
+        record(call);
     call->entered = !complete && !call->recorded;
     if (call->entered) {
         came_back = false;
         gg_real_enter();
     }
-    call->declined = call->entered && call->record.model > 0 ? gg_now() : 0;
+    call->declined = call->entered && call->record.model > 0 ? now() : 0;
     return complete;
 }
 
@@ -109,11 +129,7 @@ static void end(struct call *call)
     if (call->record.reason == GG_TOO_SMALL && call->start == 0 && !came_back &&
         !atomic_load_explicit(&real[call->symbol].straight, memory_order_relaxed))
         atomic_store_explicit(&real[call->symbol].straight, call->routine, memory_order_release);
-    if (call->declined > 0)
-        gg_rates_see(GG_ON_CPU, &call->p, call->record.model, gg_now() - call->declined);
-    if (call->start > 0)
-        call->record.seconds = gg_now() - call->start;
-    gg_record(&call->record);
+    record(call);
 }
 
 /* The short way, of a call too small for any GPU on operands in host memory: the real BLAS's routine, to go to at once, for what is done here beside

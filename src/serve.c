@@ -98,9 +98,10 @@ static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct
     return dev;
 }
 
-static bool carry_out(const struct gg_request *request, bool to_nearest, struct gg_record *record)
+static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct gg_record *record)
 {
     const struct gg_gemm *p = request->p;
+    const bool to_nearest = gg_fp_rounds_to_nearest(fp);
     struct gg_location where[3];
     struct gg_facts facts;
     struct gg_device *dev = gather(p, to_nearest, where, &facts);
@@ -126,8 +127,10 @@ static bool carry_out(const struct gg_request *request, bool to_nearest, struct 
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
         gg_rates_hold(d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
     if (d.path == GG_PATH_CPU) {
-        if (d.reason == GG_EMPTY && !on_gpu)
-            gg_real_scale(p); /* else m = 0, n = 0 or beta = 1: C stays as it is */
+        if (d.reason == GG_EMPTY && !on_gpu) { /* else m = 0, n = 0 or beta = 1: C stays as it is */
+            gg_fp_write(fp);
+            gg_real_scale(p);
+        }
         return d.reason == GG_EMPTY;
     }
     if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
@@ -180,7 +183,7 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     precise.precision = p->type == GG_S ? gg_precision_in_force() : GG_STRICT;
     struct gg_request with = *request;
     with.p = &precise;
-    bool complete = carry_out(&with, gg_fp_rounds_to_nearest(fp), record);
+    bool complete = carry_out(&with, fp, record);
     gg_fp_write(fp);
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
