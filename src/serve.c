@@ -105,6 +105,11 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     struct gg_location where[3];
     struct gg_facts facts;
     struct gg_device *dev = gather(p, to_nearest, where, &facts);
+    if (!on_gpu && !request->wait && !gg_gpu_await(request->stream)) {
+        record->reason = GG_IN_PLACE;
+        on_gpu = true; /* no CPU can help: what the operands will be, the graph knows */
+        return false;
+    }
     struct gg_decision d = gg_dispatch(p, &facts);
     if (d.start) {
         if (d.wait)
@@ -171,7 +176,8 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     record->p = p;
     record->type = p->type;
     on_gpu = false;
-    if (p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k) && gg_config()->mode == GG_MODE_AUTO && gg_on_host(p->a, p->b, p->c)) {
+    const bool there = request->wait || !gg_gpu_loaded(); /* else a stream may be writing what lies in host memory */
+    if (there && p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k) && gg_config()->mode == GG_MODE_AUTO && gg_on_host(p->a, p->b, p->c)) {
         record->reason = GG_TOO_SMALL;
         return false;
     }

@@ -10,7 +10,7 @@ struct gg_request {
     const struct gg_gemm *p;
     const void *caller; /* return address of the call, for the search of the real BLAS */
     gg_stream stream;   /* for operands in GPU memory */
-    bool wait;          /* … and wait for them */
+    bool wait;          /* for the GPU, when it has computed C in place; else operands in host memory are there when `stream` is done */
 };
 
 /* True: C is complete (or, without wait, enqueued). False: C is untouched; record->reason says why, and gg_on_gpu whether no CPU can help.

@@ -81,6 +81,19 @@ bool gg_gpu_stream_capturing(gg_stream stream)
     return gg_cu.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+bool gg_gpu_await(gg_stream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED || !gg_driver_load())
+        return true;
+    const CUresult asked = gg_cu.cuStreamIsCapturing(stream, &status);
+    if (asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE)
+        return false;
+    if (asked == CUDA_SUCCESS) /* else there is no context, and nothing under way */
+        gg_cu.cuStreamSynchronize(stream);
+    return true;
+}
+
 gg_event gg_gpu_event_create(void)
 {
     CUevent event;

@@ -140,6 +140,33 @@ static void capture_global_cold(void) { capture_around(CU_STREAM_CAPTURE_MODE_GL
 static void capture_global_warm(void) { capture_around(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_DEFAULT, true); }
 static void capture_thread(void) { capture_around(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_NON_BLOCKING, false); }
 
+/* Operands in host memory that a stream is still writing when gpugemm_dgemm is called on it: A's elements become zeros, or C's, which are scaled. */
+static void in_flight(void)
+{
+    const size_t much = 256 << 20;
+    CUstream stream;
+    open_primary();
+    GOOD(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    void *const busy = allocate(DEVICE, much);
+    for (int64_t n = 8; n <= 600; n = 5 * n + 20)
+        for (int empty = 0; empty < 2; empty++) {
+            const size_t count = (size_t)(n * n);
+            double *a = allocate(PINNED, count * sizeof *a), *b = allocate(PINNED, count * sizeof *b), *c = allocate(PINNED, count * sizeof *c);
+            for (size_t i = 0; i < count; i++)
+                a[i] = b[i] = 1, c[i] = empty ? 1 : 0;
+            for (int i = 0; i < 20; i++)
+                GOOD(cu.cuMemsetD8Async((CUdeviceptr)busy, 0, much, stream));
+            GOOD(cu.cuMemsetD8Async((CUdeviceptr)(empty ? c : a), 0, count * sizeof *a, stream));
+            int status = api(102, 111, 111, n, n, empty ? 0 : n, 1, a, n, b, n, empty ? 2 : 0, c, n, stream);
+            size_t wrong = 0;
+            for (size_t i = 0; i < count; i++)
+                wrong += c[i] != 0;
+            CHECK(status == 0 && wrong == 0, "n = %d%s: status %d, %zu elements are of what was there before", (int)n, empty ? ", k = 0" : "", status,
+                  wrong);
+            GOOD(cu.cuStreamSynchronize(stream));
+        }
+}
+
 /* gpugemm_dgemm itself in a graph, launched again and again on other data. */
 static void captured_gemm(void)
 {
@@ -162,6 +189,9 @@ static void captured_gemm(void)
     struct call y = problem_call(p, o.image[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
     status = api(102, 111 + p->transa, 111 + p->transb, y.m, y.n, y.k, y.alpha, y.a, y.lda, y.b, y.ldb, y.beta, y.c, y.ldc, stream);
     CHECK(status == GPUGEMM_UNSUPPORTED, "a host operand in a capture: status %d", status);
+    y = problem_call(p, o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
+    status = api(102, 111 + p->transa, 111 + p->transb, y.m, y.n, y.k, y.alpha, y.a, y.lda, y.b, y.ldb, y.beta, y.c, y.ldc, stream);
+    CHECK(status == GPUGEMM_UNSUPPORTED, "host operands in a capture: status %d", status);
     GOOD(cu.cuStreamEndCapture(stream, &graph));
     GOOD(cu.cuGraphInstantiate(&exec, graph, 0));
     for (int round = 0; round < 5; round++) {
@@ -277,10 +307,17 @@ static void no_context(void)
     host(&large, "with one");
 }
 
-static const struct program programs[] = {
-    {"capture-global-cold", capture_global_cold}, {"capture-global-warm", capture_global_warm}, {"capture-thread", capture_thread},
-    {"captured-gemm", captured_gemm}, {"own-context", own_context}, {"reset", reset}, {"own-fault", own_fault},
-    {"every-memory", every_memory}, {"forked", forked}, {"no-context", no_context}};
+static const struct program programs[] = {{"capture-global-cold", capture_global_cold},
+                                          {"capture-global-warm", capture_global_warm},
+                                          {"capture-thread", capture_thread},
+                                          {"captured-gemm", captured_gemm},
+                                          {"in-flight", in_flight},
+                                          {"own-context", own_context},
+                                          {"reset", reset},
+                                          {"own-fault", own_fault},
+                                          {"every-memory", every_memory},
+                                          {"forked", forked},
+                                          {"no-context", no_context}};
 
 int main(int argc, char **argv)
 {
