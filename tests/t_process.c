@@ -1,10 +1,11 @@
 /* t_process.c — programs that do to their process what programs do, with gemm in the middle of it: fork while other threads multiply, exec, signals,
- * cancellation, closed descriptors, a stderr nobody reads, constructors, memory that is protected until a handler opens it. Each in a process of
- * its own. Results are exact; what the program had (descriptors, signal mask, pending signals, errno, its files) it must still have.
+ * cancellation, closed descriptors, a stderr nobody reads, constructors, memory that is protected until a handler opens it, traps of arithmetic. Each
+ * in a process of its own. Results are exact; what the program had (descriptors, signal mask, pending signals, errno, its files) it must still have.
  *
  *   t_process --lib LIB --constructor MODULE --slow-blas MODULE [--only NAME] [--expect-gpu] */
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -493,14 +494,63 @@ static void thread_exits(void)
     pthread_join(thread, NULL);
 }
 
+/* Rounding, flags and traps are the program's: C is scaled as it says, exact products leave no trace, even where inexact is trapped. */
+static void own_arithmetic(void)
+{
+    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TONEAREST}, one = 1, zero = 0;
+    static const double values[] = {1.1, 3, 1.1};
+    void (*dgemm)(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
+                  const int *, const double *, double *, const int *);
+    *(void **)&dgemm = dlsym(library, "dgemm_");
+    for (int i = 0; i < 3; i++) {
+        volatile double beta = 0.1, value = values[i];
+        double c = value, scale = beta, none = 0;
+        fesetround(modes[i]);
+        volatile double expected = beta * value;
+        dgemm("N", "N", &one, &one, &zero, &none, &none, &one, &none, &one, &scale, &c, &one);
+        fesetround(FE_TONEAREST);
+        CHECK(c == expected, "rounding mode %d: %.17g, not %.17g", modes[i], c, expected);
+    }
+    for (int i = 0; i < 5; i++)
+        for (int trapped = 0; trapped < 2; trapped++) {
+            struct operands o = operands_new(&problems[i]);
+            problem_reset(&problems[i], &o);
+            struct call x = problem_call(&problems[i], o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
+            feclearexcept(FE_ALL_EXCEPT);
+            if (trapped)
+                feenableexcept(FE_INEXACT);
+            call_gemm(problems[i].spelling, &x);
+            fedisableexcept(FE_INEXACT);
+            const char *wrong = fetestexcept(FE_INEXACT) ? "an exact product raised inexact" : problem_wrong(&problems[i], &o);
+            CHECK(!wrong, "problem %d: %s", i, wrong);
+            operands_free(&o);
+        }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"fork-while-loading", fork_while_loading}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
-                {"load-cycles", load_cycles}, {"in-constructor", in_constructor}, {"interrupted", interrupted}, {"masked", masked},
-                {"guarded-memory", guarded_memory}, {"exit-by-signal", exit_by_signal}, {"cancellation", cancellation},
-                {"many-threads", many_threads}, {"openmp", openmp}, {"closes-descriptors", closes_descriptors}, {"nobody-reads", nobody_reads},
-                {"small-files", small_files}, {"no-more-threads", no_more_threads}, {"quick-exit", quick}, {"thread-exits", thread_exits}};
+} programs[] = {{"fork-first", fork_first},
+                {"fork-while-busy", fork_while_busy},
+                {"fork-while-loading", fork_while_loading},
+                {"other-programs", other_programs},
+                {"exec-arrived", exec_arrived},
+                {"load-cycles", load_cycles},
+                {"in-constructor", in_constructor},
+                {"interrupted", interrupted},
+                {"masked", masked},
+                {"guarded-memory", guarded_memory},
+                {"exit-by-signal", exit_by_signal},
+                {"cancellation", cancellation},
+                {"many-threads", many_threads},
+                {"openmp", openmp},
+                {"closes-descriptors", closes_descriptors},
+                {"nobody-reads", nobody_reads},
+                {"small-files", small_files},
+                {"no-more-threads", no_more_threads},
+                {"quick-exit", quick},
+                {"thread-exits", thread_exits},
+                {"own-arithmetic", own_arithmetic}};
 
 int main(int argc, char **argv)
 {
