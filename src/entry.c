@@ -40,11 +40,20 @@ struct call {
     struct gg_record record;
 };
 
-static void look_up(struct call *call, bool narrow)
+/* Finds the call's routine. True: its integers are wider than the name says. Such a one that a module has brought for itself, in its own scope, is
+ * not remembered, for others' calls must not go there. */
+static bool look_up(struct call *call, bool narrow)
 {
-    void *routine = gg_real_find(call->record.symbol, call->caller);
-    atomic_store(&real[call->symbol].routine, routine);
-    atomic_store(&real[call->symbol].state, narrow && gg_real_is_ilp64(routine) ? ILP64_UNDER_PLAIN_NAME : KNOWN);
+    if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN) {
+        call->routine = gg_real_find(call->record.symbol, call->caller);
+        const bool wide = narrow && gg_real_is_ilp64(call->routine);
+        if (wide && gg_real_near(call->record.symbol, NULL) != call->routine)
+            return true;
+        atomic_store(&real[call->symbol].routine, call->routine);
+        atomic_store(&real[call->symbol].state, wide ? ILP64_UNDER_PLAIN_NAME : KNOWN);
+    }
+    call->routine = atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed);
+    return atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME;
 }
 
 /* The reference's report for a spelling the real BLAS lacks: through the program's xerbla_, whoever defines it. */
@@ -81,9 +90,7 @@ static void record(struct call *call)
 /* True: all is done. False: the real BLAS has the floor, and end() is due afterwards. */
 static bool served(struct call *call, bool narrow)
 {
-    if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN)
-        look_up(call, narrow);
-    call->routine = atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed);
+    const bool wide = look_up(call, narrow);
     if (gg_real_inside()) { /* one call of the user's is one decision */
         came_back = call->recorded = true;
         return false;
@@ -91,7 +98,7 @@ static bool served(struct call *call, bool narrow)
     if (gg_watched())
         call->start = now();
     bool complete = false;
-    if (atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME) {
+    if (wide) {
         call->record.reason = GG_ILP64_PLAIN;
     } else if (call->info) {
         call->record.reason = GG_BAD_ARGS;

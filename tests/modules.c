@@ -1,0 +1,50 @@
+/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS), as a module that calls it under its plain name (-DMODULE),
+ * and as a program that loads modules, each in a scope of its own, as Python does. */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#if defined(BLAS)
+void dgemm_(const char *, const char *, const INT *, const INT *, const INT *, const double *, const double *, const INT *, const double *,
+            const INT *, const double *, double *, const INT *);
+void dgemm_(const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const double *alpha, const double *a, const INT *lda,
+            const double *b, const INT *ldb, const double *beta, double *c, const INT *ldc)
+{
+    (void)transa, (void)transb, (void)beta;
+    for (INT j = 0; j < *n && *m == 2; j++) /* else its integers are not the caller's */
+        for (INT i = 0; i < *m; i++) {
+            c[i + j * *ldc] = 0;
+            for (INT l = 0; l < *k; l++)
+                c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];
+        }
+}
+#elif defined(MODULE)
+void dgemm_(const char *, const char *, const INT *, const INT *, const INT *, const double *, const double *, const INT *, const double *,
+            const INT *, const double *, double *, const INT *);
+int wrong(void);
+int wrong(void)
+{
+    static const INT two[2] = {2, 12345}; /* what lies behind an integer is not part of it */
+    static const double one = 1, zero = 0, a[4] = {1, 2, 3, 4}, b[4] = {0, 1, 1, 0}, expected[4] = {3, 4, 1, 2};
+    double c[4] = {9, 9, 9, 9};
+    int wrong = 0;
+    dgemm_("N", "N", two, two, two, &one, a, two, b, two, &zero, c, two);
+    for (int i = 0; i < 4; i++)
+        wrong += c[i] != expected[i];
+    return wrong;
+}
+#else
+int main(int argc, char **argv)
+{
+    int failures = 0;
+    for (int i = 1; i < argc; i++) {
+        void *module = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+        int (*wrong)(void) = NULL;
+        if (module)
+            *(void **)&wrong = dlsym(module, "wrong");
+        if (!wrong || wrong())
+            failures++, printf("%s: %s\n", argv[i], wrong ? "wrong" : dlerror());
+    }
+    return failures;
+}
+#endif
