@@ -230,21 +230,35 @@ gg_stream gg_lane_up(const struct gg_device *dev)
     return up;
 }
 
-int64_t gg_lane_allowance(const struct gg_lane *lane)
+/* With so much free on the GPU. Under g.lock. */
+static int64_t allowance(const struct gg_lane *lane, size_t free_bytes)
 {
-    int64_t room = (int64_t)gg_gpu_free_memory() / 10 * 8;
-    pthread_mutex_lock(&g.lock);
+    int64_t room = (int64_t)free_bytes / 10 * 8;
     if (gg_config()->gpu_memory)
         room = gg_min(room, gg_config()->gpu_memory - g.arena_bytes);
-    pthread_mutex_unlock(&g.lock);
     return lane->arena_bytes + (room > 0 ? room : 0);
+}
+
+int64_t gg_lane_allowance(const struct gg_lane *lane)
+{
+    const size_t free_bytes = gg_gpu_free_memory();
+    pthread_mutex_lock(&g.lock);
+    const int64_t bytes = allowance(lane, free_bytes);
+    pthread_mutex_unlock(&g.lock);
+    return bytes;
 }
 
 bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
 {
     if (lane->arena_bytes >= bytes)
         return true;
-    if (bytes > gg_lane_allowance(lane))
+    const size_t free_bytes = gg_gpu_free_memory();
+    pthread_mutex_lock(&g.lock);
+    const bool room = bytes <= allowance(lane, free_bytes);
+    if (room) /* before it is there: calls that start together must not all be allowed the same bytes */
+        g.arena_bytes += bytes - lane->arena_bytes;
+    pthread_mutex_unlock(&g.lock);
+    if (!room)
         return false;
     gg_gpu_free(lane->arena);
     lane->arena = gg_gpu_alloc((size_t)bytes);
@@ -255,9 +269,8 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
         lane->arena = NULL;
     }
     pthread_mutex_lock(&g.lock);
-    g.arena_bytes -= lane->arena_bytes;
     lane->arena_bytes = lane->arena ? bytes : 0;
-    g.arena_bytes += lane->arena_bytes;
+    g.arena_bytes -= bytes - lane->arena_bytes;
     pthread_mutex_unlock(&g.lock);
     return lane->arena != NULL;
 }

@@ -13,7 +13,7 @@ static size_t free_now(void)
     return memory(&bytes, &total) ? 0 : bytes;
 }
 
-enum { N = 900 /* 19 MB: above what is kept */, SMALLER = 500, THREADS = 4 };
+enum { N = 900 /* 19 MB: above what is kept */, SMALLER = 500 /* 6 MB */, THREADS = 4, MANY = 8, MOST = 24 << 20 };
 static atomic_int working = THREADS;
 
 static void *multiply(void *number)
@@ -39,8 +39,35 @@ static void release_at_work(void)
     printf("%zu times, %.1f MB given back beside %d threads\n", times, 1e-6 * (double)given, THREADS);
 }
 
+static pthread_barrier_t together;
+
+static void *one_of_many(void *unused)
+{
+    pthread_barrier_wait(&together);
+    CHECK(exact_square(spelling_named("dgemm_"), SMALLER, 4) == 0, "one of many is wrong");
+    return unused;
+}
+
+/* GPUGEMM_GPU_MEMORY is for all calls, also for those that start together. */
+static void bounded(void)
+{
+    pthread_t thread[MANY];
+    release_memory();
+    const size_t before = free_now(), scratch = 8 << 20;
+    pthread_barrier_init(&together, NULL, MANY);
+    for (int t = 0; t < MANY; t++)
+        if (pthread_create(&thread[t], NULL, one_of_many, NULL))
+            exit((perror("pthread_create"), 1));
+    for (int t = 0; t < MANY; t++)
+        pthread_join(thread[t], NULL);
+    const size_t taken = before - free_now();
+    printf("%.1f MB taken by %d calls\n", 1e-6 * (double)taken, MANY);
+    CHECK(taken <= MOST + scratch, "more than GPUGEMM_GPU_MEMORY");
+}
+
 int main(int argc, char **argv)
 {
+    setenv("GPUGEMM_GPU_MEMORY", "24M", 1);
     bool expect_gpu = open_by_arguments(argc, argv);
     const struct spelling *d = spelling_named("dgemm_");
     CHECK(exact_square(d, 100, 1) == 0, "wrong"); /* starts the GPU */
@@ -73,6 +100,8 @@ int main(int argc, char **argv)
         CHECK(release_memory() == 0, "given back twice");
         CHECK(exact_square(d, SMALLER / 3, 3) == 0, "wrong after that");
         release_at_work();
+        if (getenv("FAKE_CUDA_ARCH")) /* else other tests take memory of the same GPU */
+            bounded();
     }
     printf("%d failures\n", test_failures);
     return test_failures != 0;
