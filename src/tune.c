@@ -98,13 +98,14 @@ void gg_tune_link(struct gg_lane *lane)
 static double time_call(const struct gg_gemm *p, bool cpu, double most)
 {
     static const struct gg_location host[3] = {{GG_HOST, -1, NULL}, {GG_HOST, -1, NULL}, {GG_HOST, -1, NULL}};
+    struct gg_device *const dev = gg_gpu_default(); /* none, once the GPU has failed: perhaps in the call before */
     double best = 0, begun = gg_now();
     for (int i = 0; i < 30; i++) {
         struct gg_outcome outcome = {0};
         double start = gg_now();
         if (cpu)
             gg_real_gemm(p, NULL);
-        else if (!gg_staged_gemm(gg_gpu_default(), p, host, NULL, NULL, &outcome))
+        else if (!dev || !gg_staged_gemm(dev, p, host, NULL, NULL, &outcome))
             return 0;
         double seconds = gg_now() - start;
         best = i < 2 || seconds < best ? seconds : best; /* the first call wakes threads, loads kernels and touches pages */
@@ -189,6 +190,7 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
         if (progress)
             progress((double)i / ROWS, what, argument);
         measure(&rows[i], a, b, c);
+        able = gg_gpu_default() != NULL; /* it may have failed */
     }
     if (out && able) {
         fprintf(out, "Microseconds a call, best of a few; who serves such a call from now on\n\n%-5s  %-20s %12s %12s   %s\n", "", "m x n x k", "CPU", "GPU",

@@ -39,6 +39,9 @@ refused "a driver older than the kernels" cuModuleLoadData 222 1
 refused "no code for this GPU" cuModuleLoadData 209 1
 says "no permission" 'none: .' FAIL_CUDA_PLAN="cuInit 304"
 says "in exclusive use" 'none: no CUDA device could be opened: .' FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46"
+timeout 60 env FAIL_CUDA_PLAN="cuEventRecord 700" "$command" tune > "$work/out" 2>&1 # the GPU is lost at the first call that it serves
+status=$?
+[ $status = 69 ] && grep -q '^Nothing to tune: cuEventRecord' "$work/out" || fail "tune on a GPU that fails: status $status: $(tail -n 3 "$work/out")"
 
 for list in 0 0,77 77,0 0,0; do
     right "GPUGEMM_DEVICES=$list" 0 GPUGEMM_DEVICES=$list
