@@ -8,6 +8,7 @@
 #include "gpugemm.h"
 #include "kernels.h"
 #include "real.h"
+#include "serve.h"
 #include "trace.h"
 
 static void print_gpu(FILE *out)
@@ -40,12 +41,21 @@ static void print_blas(FILE *out)
         fprintf(out, "CPU BLAS   none found: a program must bring its own, or GPUGEMM_BLAS name one (apt install libopenblas0)\n");
 }
 
-/* The smallest n from which a square product, column-major NN, goes to the GPU; 0: none does, *d says why. */
+/* The smallest n from which a square product, column-major NN in the precision that serves it, goes to the GPU; 0: none does, *d says why. */
 static int64_t first_on_gpu(enum gg_type type, const struct gg_facts *f, struct gg_decision *d)
 {
     int64_t low = 0, high = 32768, n = high;
     for (; high - low > 1; n = (low + high) / 2) {
-        struct gg_gemm p = {.type = type, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+        struct gg_gemm p = {.type = type,
+                            .b_kmajor = true,
+                            .m = n,
+                            .n = n,
+                            .k = n,
+                            .lda = n,
+                            .ldb = n,
+                            .ldc = n,
+                            .alpha = 1,
+                            .precision = type == GG_S ? gg_precision_in_force() : GG_STRICT};
         *d = gg_dispatch(&p, f);
         if (d->path == GG_PATH_CPU && n == 32768)
             return 0;

@@ -10,6 +10,7 @@
 #include "dispatch.h"
 #include "gpugemm.h"
 #include "real.h"
+#include "serve.h"
 #include "staged.h"
 #include "trace.h"
 
@@ -133,10 +134,22 @@ static const int64_t shapes[][3] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, ROWS = 2 * SHAPES };
 
+/* In the precision that serves such a call. */
 static struct gg_gemm problem(const struct row *row, void *a, void *b, void *c)
 {
-    return (struct gg_gemm){.type = row->type, .b_kmajor = true, .m = row->m, .n = row->n, .k = row->k, .a = a, .b = b, .c = c,
-                            .lda = row->m, .ldb = row->k, .ldc = row->m, .alpha = 1};
+    return (struct gg_gemm){.type = row->type,
+                            .b_kmajor = true,
+                            .m = row->m,
+                            .n = row->n,
+                            .k = row->k,
+                            .a = a,
+                            .b = b,
+                            .c = c,
+                            .lda = row->m,
+                            .ldb = row->k,
+                            .ldc = row->m,
+                            .alpha = 1,
+                            .precision = row->type == GG_S ? gg_precision_in_force() : GG_STRICT};
 }
 
 static void measure(struct row *row, void *a, void *b, void *c)
