@@ -231,4 +231,10 @@ static char *printed(void (*print)(FILE *))
 
 char *gpugemm_info(void) { return printed(print_text); }
 
-char *gpugemm_info_json(void) { return printed(print_json); }
+char *gpugemm_info_json(void)
+{
+    const locale_t theirs = gg_use_points();
+    char *text = printed(print_json);
+    gg_use_theirs(theirs);
+    return text;
+}

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -329,7 +328,7 @@ bool gg_rates_save(void)
         errno = saved;
         return false;
     }
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), theirs = uselocale(plain); /* a program's decimal comma stays out of the file */
+    const locale_t theirs = gg_use_points();
     fprintf(file, "%s\nmeasured %s with %s\n", g.machine, g.measured[0] ? g.measured : "never", g.gpu[0] ? g.gpu : "none");
 #define WRITE(name, field) fprintf(file, "%s %.6g\n", name, rates->field);
     NUMBERS(WRITE)
@@ -340,9 +339,7 @@ bool gg_rates_save(void)
             fprintf(file, "took %d %d %d %d %.3f\n", who, type, shape, work, (double)value);
     }
     fprintf(file, "end\n");
-    uselocale(theirs);
-    if (plain)
-        freelocale(plain);
+    gg_use_theirs(theirs);
     bool good = !ferror(file);
     good = fclose(file) == 0 && good;
     good = good && rename(temporary, g.path) == 0; /* a reader sees the old file or the new one, whole */
@@ -391,11 +388,9 @@ static void load(void)
     gg_rates_default(&g.rates, g.threads);
     describe();
     find_path(false);
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), theirs = uselocale(plain);
+    const locale_t theirs = gg_use_points();
     read_file();
-    uselocale(theirs);
-    if (plain)
-        freelocale(plain);
+    gg_use_theirs(theirs);
     errno = saved;
 }
 

@@ -303,9 +303,11 @@ void gg_record(const struct gg_record *r)
     if (!gg_watched())
         return;
     int saved = errno;
+    const locale_t theirs = gg_use_points();
     gg_trace(r);
     if (gg_config()->stats)
         count(r);
+    gg_use_theirs(theirs);
     errno = saved;
 }
 

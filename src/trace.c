@@ -51,6 +51,15 @@ double gg_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+locale_t gg_use_points(void) { return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); }
+
+void gg_use_theirs(locale_t theirs)
+{
+    const locale_t points = uselocale(theirs);
+    if (points != theirs) /* else there was no memory for it */
+        freelocale(points);
+}
+
 /* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
 
 /* All of it, or as much as the descriptor takes; errors have nowhere to go. A reader that has left, or a file at its limit, must not end the

@@ -2,6 +2,7 @@
 #ifndef GG_TRACE_H
 #define GG_TRACE_H
 
+#include <locale.h>
 #include <stdatomic.h>
 
 #include "dispatch.h"
@@ -15,6 +16,10 @@ _Noreturn void gg_abort(const char *format, ...) __attribute__((format(printf, 1
 
 /* One line, whatever the number of warnings. */
 void gg_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Between these two this thread's numbers have a point, whatever the program's locale: for what other programs read. */
+locale_t gg_use_points(void);
+void gg_use_theirs(locale_t theirs); /* what the other one has returned */
 
 /* A finished call. */
 struct gg_record {

@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <dlfcn.h>
+#include <locale.h>
 #include <pthread.h>
 
 #include "gpugemm.h"
@@ -185,6 +186,43 @@ static void check_explanations(void)
     }
 }
 
+/* ---- where programs read numbers ------------------------------------------------------------------------------------------------------------ */
+
+static char statistics[] = "/tmp/gpugemm-api-XXXXXX", trace[sizeof statistics + 6];
+
+/* Before the first call. t_config.sh sees to it that there is such a locale. */
+static void watch_with_commas(void)
+{
+    setlocale(LC_ALL, "de_DE.UTF-8");
+    close(mkstemp(statistics));
+    snprintf(trace, sizeof trace, "%s.trace", statistics);
+    setenv("GPUGEMM_STATS", statistics, 1);
+    setenv("GPUGEMM_TRACE", trace, 1);
+}
+
+static void check_points(const char *text, const char *where)
+{
+    CHECK(text && *text, "%s: nothing", where);
+    for (; text && (text = strchr(text, ',')); text++)
+        CHECK(text[1] < '0' || text[1] > '9', "%s: a decimal comma: %.20s", where, text);
+}
+
+static void check_numbers(void)
+{
+    char *json = api.gpugemm_info_json();
+    check_points(json, "info");
+    free(json);
+    for (int i = 0; i < 2; i++) {
+        static char text[1 << 16];
+        const char *name = i ? trace : statistics;
+        FILE *file = fopen(name, "r");
+        text[file ? fread(text, 1, sizeof text - 1, file) : 0] = 0;
+        check_points(text, name);
+        if (file)
+            fclose(file), unlink(name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     void *library = dlopen(argc > 2 ? argv[2] : "build/libgpugemm.so", RTLD_NOW | RTLD_LOCAL);
@@ -197,12 +235,14 @@ int main(int argc, char **argv)
 #undef X
     if (test_failures)
         return 1;
+    watch_with_commas();
     check_settings(); /* first: it looks at a thread's first decision */
     check_arguments();
     check_zeros();
     check_words();
     check_records();
     check_explanations();
+    check_numbers();
     printf("%d failures\n", test_failures);
     return test_failures != 0;
 }
