@@ -329,6 +329,45 @@ static void guarded_memory(void)
     }
 }
 
+static volatile bool in_child;
+static void fork_in_handler(int number)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        in_child = true;
+        return;
+    }
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "a child of a handler: wait status %d", status);
+    on_tick(number);
+}
+
+/* In the middle of whatever a call does, the statistics included. The children go on, too. */
+static void fork_by_signal(void)
+{
+    char statistics[] = "/tmp/gpugemm-process-XXXXXX", children[64];
+    struct sigaction action = {.sa_handler = fork_in_handler};
+    struct itimerval often = {{0, 2000}, {0, 2000}};
+    if (!use_reference_blas()) /* OpenBLAS has locks of its own */
+        return;
+    close(mkstemp(statistics));
+    snprintf(children, sizeof children, "%s.%%p", statistics);
+    setenv("GPUGEMM_STATS", children, 1);
+    setenv("GPUGEMM_MODE", "cpu", 1);
+    expect_gpu = false;
+    right(0, "before");
+    sigaction(SIGVTALRM, &action, NULL);
+    setitimer(ITIMER_VIRTUAL, &often, NULL);
+    while (!in_child && ticks < 400)
+        right(0, "under handlers that fork");
+    right(0, "in the end");
+    snprintf(children, sizeof children, "%s.%ld", statistics, (long)getpid());
+    CHECK(unlink(children) == 0, "no statistics");
+    unlink(statistics);
+    _exit(test_failures != 0);
+}
+
 static void exit_in_handler(int number)
 {
     (void)number;
@@ -530,26 +569,11 @@ static void own_arithmetic(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"fork-first", fork_first},
-                {"fork-while-busy", fork_while_busy},
-                {"fork-while-loading", fork_while_loading},
-                {"other-programs", other_programs},
-                {"exec-arrived", exec_arrived},
-                {"load-cycles", load_cycles},
-                {"in-constructor", in_constructor},
-                {"interrupted", interrupted},
-                {"masked", masked},
-                {"guarded-memory", guarded_memory},
-                {"exit-by-signal", exit_by_signal},
-                {"cancellation", cancellation},
-                {"many-threads", many_threads},
-                {"openmp", openmp},
-                {"closes-descriptors", closes_descriptors},
-                {"nobody-reads", nobody_reads},
-                {"small-files", small_files},
-                {"no-more-threads", no_more_threads},
-                {"quick-exit", quick},
-                {"thread-exits", thread_exits},
+} programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"fork-while-loading", fork_while_loading}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
+                {"load-cycles", load_cycles}, {"in-constructor", in_constructor}, {"interrupted", interrupted}, {"masked", masked},
+                {"guarded-memory", guarded_memory}, {"fork-by-signal", fork_by_signal}, {"exit-by-signal", exit_by_signal}, {"cancellation", cancellation},
+                {"many-threads", many_threads}, {"openmp", openmp}, {"closes-descriptors", closes_descriptors}, {"nobody-reads", nobody_reads},
+                {"small-files", small_files}, {"no-more-threads", no_more_threads}, {"quick-exit", quick}, {"thread-exits", thread_exits},
                 {"own-arithmetic", own_arithmetic}};
 
 int main(int argc, char **argv)
@@ -584,7 +608,7 @@ int main(int argc, char **argv)
         if (only && strcmp(only, programs[i].name))
             continue;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* their allocators do not survive a fork beside busy threads */
-        if (programs[i].run == fork_while_busy)
+        if (programs[i].run == fork_while_busy || programs[i].run == fork_by_signal)
             continue;
 #endif
 #if defined(__SANITIZE_THREAD__) /* exit is not signal-safe, indeed, and libgomp's barriers are unknown to it */
