@@ -195,7 +195,10 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
     for (int i = 0; i < g.device_count; i++)
         if (gg_state_of(g.devices[i])->context == context && gg_state_of(g.devices[i])->id == id)
             return g.devices[i];
-    if (g.device_count == sizeof g.devices / sizeof *g.devices || gg_kernel_count > MAX_KERNELS)
+    int at = 0; /* in the table: where a context is gone, else behind all. What was there stays in memory: lanes and calls may yet look at it */
+    while (at < g.device_count && !gg_gpu_is_gone(g.devices[at]))
+        at++;
+    if (at == sizeof g.devices / sizeof *g.devices || gg_kernel_count > MAX_KERNELS)
         return NULL;
     struct gg_device *dev = calloc(1, sizeof *dev);
     struct gg_device_state *state = calloc(1, sizeof *state);
@@ -229,7 +232,8 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
         free(state);
         return NULL;
     }
-    g.devices[g.device_count++] = dev;
+    g.devices[at] = dev;
+    g.device_count += at == g.device_count;
     return dev;
 }
 

@@ -299,6 +299,20 @@ static void reset(void)
     }
 }
 
+/* As some programs do between one piece of work and the next: more often than there are contexts at a time. */
+static void reset_often(void)
+{
+    enum { OFTEN = 66 };
+    for (int i = 0; i < OFTEN; i++) {
+        open_gpus();
+        right(&small, 0, 0, 0, 0, legacy, "after many resets");
+        right(&small, HOST, HOST, HOST, 0, NULL, "the first after a reset"); /* may be the CPU's */
+        right(&small, HOST, HOST, HOST, 0, NULL, "after many resets");
+        GOOD(cu.cuDevicePrimaryCtxReset_v2(0));
+    }
+    CHECK(gpu_calls() >= 2 * OFTEN, "%llu of %d calls on the GPU", (unsigned long long)gpu_calls(), 2 * OFTEN);
+}
+
 /* CU_STREAM_PER_THREAD is one handle and many streams: what a call needs beside its operands must not be another thread's. */
 static void *own_stream(void *argument)
 {
@@ -425,10 +439,18 @@ static void captured(void)
     capture(per_thread, 1, true, "a thread's own stream");
 }
 
-static const struct program programs[] = {
-    {"second", second},    {"everywhere", everywhere},     {"managed", managed}, {"chosen", chosen},           {"threads", threads},
-    {"lanes", lanes},      {"wrong-stream", wrong_stream}, {"reset", reset},     {"own-streams", own_streams}, {"short-streams", short_streams},
-    {"captured", captured}};
+static const struct program programs[] = {{"second", second},
+                                          {"everywhere", everywhere},
+                                          {"managed", managed},
+                                          {"chosen", chosen},
+                                          {"threads", threads},
+                                          {"lanes", lanes},
+                                          {"wrong-stream", wrong_stream},
+                                          {"reset", reset},
+                                          {"reset-often", reset_often},
+                                          {"own-streams", own_streams},
+                                          {"short-streams", short_streams},
+                                          {"captured", captured}};
 
 /* In a process of its own: the driver does not survive a fork. */
 static int count(void)
