@@ -10,7 +10,7 @@
 struct question {
     struct gg_gemm p;
     struct gg_arch arch;
-    const char *force; /* from the environment, where it stays, or a row's name */
+    const char *force; /* a row's name */
 };
 
 static void ask(struct question *question, const struct gg_gemm *p, const struct gg_arch *arch, const char *force)

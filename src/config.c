@@ -59,10 +59,11 @@ static bool read_TEXT(const char *text, const char **value)
 /* None of the kernels' helpers. */
 static bool read_KERNEL(const char *text, const char **value)
 {
-    *value = text;
     for (int i = 0; i < gg_kernel_count; i++)
-        if (gg_kernels[i].role < GG_SCALE && strcmp(text, gg_kernels[i].name) == 0)
+        if (gg_kernels[i].role < GG_SCALE && strcmp(text, gg_kernels[i].name) == 0) {
+            *value = gg_kernels[i].name;
             return true;
+        }
     return false;
 }
 
@@ -117,6 +118,10 @@ static void read_environment(void)
 {
     int saved = errno;
     gg_config_fill(&g.config, secure_getenv);
+    const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all that are TEXT */
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i]) /* programs write over the environment (setproctitle) */
+            *texts[i] = strdup(*texts[i]);
     errno = saved;
 }
 

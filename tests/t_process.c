@@ -235,6 +235,27 @@ static void in_constructor(void)
         all_right("after the constructor");
 }
 
+/* As setproctitle does. */
+static void overwrites_environment(void)
+{
+    char name[] = "/tmp/gpugemm-process-XXXXXX", of_child[64];
+    close(mkstemp(name));
+    setenv("GPUGEMM_STATS", name, 1);
+    setenv("GPUGEMM_MODE", "cpu", 1);
+    expect_gpu = false;
+    right(0, "before");
+    memset(getenv("GPUGEMM_STATS"), 'T', strlen(name));
+    pid_t child = fork();
+    if (child == 0) {
+        right(0, "a child");
+        _exit(test_failures != 0);
+    }
+    wait_for(child, "a child");
+    snprintf(of_child, sizeof of_child, "%s.%ld", name, (long)child);
+    CHECK(unlink(of_child) == 0, "the child's statistics are elsewhere");
+    unlink(name);
+}
+
 /* ---- signals */
 
 static atomic_long ticks;
@@ -570,7 +591,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"fork-while-loading", fork_while_loading}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
-                {"load-cycles", load_cycles}, {"in-constructor", in_constructor}, {"interrupted", interrupted}, {"masked", masked},
+                {"load-cycles", load_cycles}, {"in-constructor", in_constructor}, {"overwrites-environment", overwrites_environment}, {"interrupted", interrupted}, {"masked", masked},
                 {"guarded-memory", guarded_memory}, {"fork-by-signal", fork_by_signal}, {"exit-by-signal", exit_by_signal}, {"cancellation", cancellation},
                 {"many-threads", many_threads}, {"openmp", openmp}, {"closes-descriptors", closes_descriptors}, {"nobody-reads", nobody_reads},
                 {"small-files", small_files}, {"no-more-threads", no_more_threads}, {"quick-exit", quick}, {"thread-exits", thread_exits},
@@ -627,7 +648,7 @@ int main(int argc, char **argv)
         }
         int status = -1;
         waitpid(child, &status, 0);
-        printf("%-20s %6.1f s\n", programs[i].name, now() - begun);
+        printf("%-22s %6.1f s\n", programs[i].name, now() - begun);
         if (status)
             printf("  FAILED, wait status %d\n", status);
         failures += status != 0;
