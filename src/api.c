@@ -3,7 +3,6 @@
 #include "gpugemm.h"
 
 #include <pthread.h>
-#include <stdio.h>
 
 #include "check.h"
 #include "real.h"
@@ -26,15 +25,16 @@ const char *gpugemm_status_string(int status)
                                         "the GPU reported an error",
                                         "no kernel for this GPU in this build",
                                         "host operands cannot be captured in a graph"};
-    static const char *const arguments[] = {"layout", "transa", "transb", "m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc", "stream", "precision"};
-    static char illegal[sizeof arguments / sizeof *arguments][40]; /* filled with what never changes: a race writes the same bytes */
+    static const char *const illegal[] = {
+        "illegal argument 1 (layout)", "illegal argument 2 (transa)", "illegal argument 3 (transb)",  "illegal argument 4 (m)",
+        "illegal argument 5 (n)",      "illegal argument 6 (k)",      "illegal argument 7 (alpha)",   "illegal argument 8 (a)",
+        "illegal argument 9 (lda)",    "illegal argument 10 (b)",     "illegal argument 11 (ldb)",    "illegal argument 12 (beta)",
+        "illegal argument 13 (c)",     "illegal argument 14 (ldc)",   "illegal argument 15 (stream)", "illegal argument 16 (precision)",
+    };
     if (status >= 0 && status < (int)(sizeof words / sizeof *words))
         return words[status];
-    if (status < 0 && -status <= (int)(sizeof arguments / sizeof *arguments)) {
-        char *text = illegal[-status - 1];
-        snprintf(text, sizeof illegal[0], "illegal argument %d (%s)", -status, arguments[-status - 1]);
-        return text;
-    }
+    if (status < 0 && status >= -(int)(sizeof illegal / sizeof *illegal))
+        return illegal[-status - 1];
     return "unknown status";
 }
 
