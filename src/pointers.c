@@ -109,7 +109,10 @@ static bool is_readable(const void *pointer)
 {
     char byte;
     struct iovec here = {&byte, 1}, there = {(void *)pointer, 1};
-    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) >= 0 || errno != EFAULT;
+    const int saved = errno;
+    const bool readable = process_vm_readv(getpid(), &here, 1, &there, 1, 0) >= 0 || errno != EFAULT;
+    errno = saved;
+    return readable;
 }
 
 struct gg_location gg_gpu_locate(const void *pointer)
