@@ -113,8 +113,11 @@ page = open(sys.argv[1]).read()
 html.parser.HTMLParser().feed(page)
 assert page.count('<svg') == 1 and '2 processes with matrix products' in page
 assert sum(int(n) for n in re.findall(r'<td>dgemm.*?<td class="n">(\d+)', page)) == 80, page
+on_gpu = '<td>GPU, ' in page # else there is nothing to compare, and a ratio would be noise
+assert ('times as fast as on the CPU' in page) == on_gpu and ('<b>No product ran on the GPU</b>: ' in page) != on_gpu, page
 assert not re.search(r'(src|href)=|url\(|https?:', page), 'something is fetched'
 END
+"$gpugemm" info | grep -q '^GPU  *none' && ! grep -q 'ran on the GPU</b>: .*The CPU serves every call' "$work/page.html" && fail "the report does not say why"
 expect 5 'the report is in' run --report "$work/page.html" sh -c 'exit 5'
 expect 1 'No such file' run --report /nonexistent/page.html true
 

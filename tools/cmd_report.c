@@ -150,6 +150,21 @@ static void table(FILE *out, const struct report_run *run)
     fputs("</table>\n", out);
 }
 
+/* Why nothing ran on the GPU, so that there is nothing to compare: there is none, as `info` says, or what decided for most of the time. */
+static void no_product_on_gpu(FILE *out, const struct report_run *run, const char *info)
+{
+    static const char none[] = "\nGPU        none: ";
+    const char *trouble = info ? strstr(info, none) : NULL, *why = "no call of sgemm or dgemm came through the library";
+    double most = -1;
+    for (int i = 0; i < run->row_count; i++)
+        if (run->rows[i].seconds > most)
+            most = run->rows[i].seconds, why = trouble ? trouble + strlen(none) : run->rows[i].reason;
+    char line[200];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(why, "\n"), why);
+    fputs("<br><b>No product ran on the GPU</b>: ", out);
+    escaped(out, line);
+}
+
 bool report_write(const char *path, char *const *program, const struct report_run *runs, int count)
 {
     static const char head[] =
@@ -179,7 +194,13 @@ bool report_write(const char *path, char *const *program, const struct report_ru
         fputc(program[i + 1] ? ' ' : '<', out);
     }
     fprintf(out, "/code><br>%s", date);
-    if (count == 2 && runs[1].wall > 0) {
+    char *info = ((__typeof__(gpugemm_info) *)cmd_symbol("gpugemm_info"))();
+    bool any_on_gpu = false;
+    for (int i = 0; i < runs[count - 1].row_count; i++)
+        any_on_gpu |= strcmp(runs[count - 1].rows[i].path, "cpu") != 0;
+    if (!any_on_gpu) {
+        no_product_on_gpu(out, &runs[count - 1], info);
+    } else if (count == 2 && runs[1].wall > 0) {
         double gemm[2] = {0};
         for (int r = 0; r < 2; r++)
             for (int i = 0; i < runs[r].row_count; i++)
@@ -192,7 +213,6 @@ bool report_write(const char *path, char *const *program, const struct report_ru
     bars(out, runs, count);
     for (int r = 0; r < count; r++)
         table(out, &runs[r]);
-    char *info = ((__typeof__(gpugemm_info) *)cmd_symbol("gpugemm_info"))();
     fputs("<h2>Machine and options</h2>\n<pre>", out);
     escaped(out, info ? info : "");
     fputs("</pre>\n</html>\n", out);
