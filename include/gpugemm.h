@@ -124,6 +124,8 @@ struct gpugemm_decision {
     double predicted_gpu;
     double predicted_kernel; /* of predicted_gpu, what the kernels alone take; filled by gpugemm_explain */
     int pieces;              /* into how many pieces k is cut, or how many blocks share the last tiles; filled by gpugemm_explain */
+    int assumed;             /* what predicted_cpu and predicted_gpu rest on without having been measured on this machine: 1 the speed of the
+                              * CPU, 2 that of the copies, 3 both; filled by gpugemm_explain */
 };
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);

@@ -85,6 +85,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
     }
     facts.a = facts.b = facts.c = in_gpu_memory ? GG_DEVICE : GG_HOST;
     struct gg_decision d = gg_dispatch(&p, &facts);
+    const bool cpu_seen = atomic_load_explicit(&facts.rates->seen[GG_ON_CPU][p.type][gg_shape(&p)][gg_work(&p)], memory_order_relaxed) > 0;
     struct gpugemm_decision told = {.routine = dbl ? "dgemm" : "sgemm",
                                     .path = gg_path_text(d.path),
                                     .kernel = d.choice.kernel ? d.choice.kernel->name : "",
@@ -95,7 +96,8 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
                                     .predicted_cpu = d.seconds_cpu,
                                     .predicted_gpu = d.seconds_gpu,
                                     .predicted_kernel = d.choice.kernel ? d.choice.seconds : 0,
-                                    .pieces = d.choice.cluster > 1 ? d.choice.cluster * d.choice.groups : d.choice.splits};
+                                    .pieces = d.choice.cluster > 1 ? d.choice.cluster * d.choice.groups : d.choice.splits,
+                                    .assumed = (cpu_seen ? 0 : 1) | (gg_rates_measured() ? 0 : 2)};
     memset(decision, 0, size);
     memcpy(decision, &told, size < sizeof told ? size : sizeof told);
     return up || gpu ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;

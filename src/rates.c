@@ -411,3 +411,9 @@ const char *gg_rates_origin(void)
     gg_rates();
     return g.measured[0] ? g.measured : "defaults";
 }
+
+bool gg_rates_measured(void)
+{
+    gg_rates();
+    return g.measured[0] && strcmp(g.measured, "never") != 0;
+}

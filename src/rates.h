@@ -78,5 +78,6 @@ bool gg_rates_save(void);
 /* For people: where the rates come from. A path, or why there is none. */
 const char *gg_rates_file(void);
 const char *gg_rates_origin(void);
+bool gg_rates_measured(void); /* the link's, on this machine */
 
 #endif

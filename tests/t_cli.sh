@@ -65,11 +65,15 @@ if [ "$forced" != gpu ]; then
     "$gpugemm" info | grep -q '^GPU  *none' && expect 69 'Nothing to tune: ' tune
 else
     XDG_CACHE_HOME=$work expect 0 'gemm' tune
+    XDG_CACHE_HOME=$work expect 0 'predicted: CPU .*, GPU .* with all copies: .* times as fast$' explain 2048
     expect 0 'GPU, staged' explain 4096
     expect 0 'ok *GPU' check
 fi
 if "$gpugemm" info | grep -q '^Kernels.*gemm'; then # this build has some
     expect 0 'go to the GPU from n = ' explain --gpu h200 100
+    expect 0 'assumed, not measured on this machine: the speed of its CPU and of the copies' explain --gpu h200 2048
+    grep 'times as' "$work/out" && fail "explain compares what nobody measured"
+    json "x['cpu_assumed'] and x['copies_assumed']" explain --gpu h200 --json 2048
     json "x['host']['path'] == 'staged' and x['device']['path'] == 'device' and 64 < x['square_from'] < 4096" explain --gpu h200 --json 4096
     json "x['device']['kernel'].startswith('tensor_')" explain --gpu h200 --json --routine sgemm 4096
     GPUGEMM_PRECISION=strict json "x['device']['kernel'].startswith('sgemm_')" explain --gpu h200 --json --routine sgemm 4096

@@ -78,11 +78,17 @@ static void print(const char *where, const struct gpugemm_decision *d)
     if (d->predicted_cpu > 0)
         printf("  %-17s predicted: CPU %s", "", cmd_seconds(d->predicted_cpu));
     if (d->predicted_cpu > 0 && d->predicted_gpu > 0)
-        printf(", GPU %s with all copies: %.1f times as %s", cmd_seconds(d->predicted_gpu),
-               d->predicted_cpu > d->predicted_gpu ? d->predicted_cpu / d->predicted_gpu : d->predicted_gpu / d->predicted_cpu,
+        printf(", GPU %s with all copies", cmd_seconds(d->predicted_gpu));
+    if (d->predicted_cpu > 0 && d->predicted_gpu > 0 && !d->assumed)
+        printf(": %.1f times as %s", d->predicted_cpu > d->predicted_gpu ? d->predicted_cpu / d->predicted_gpu : d->predicted_gpu / d->predicted_cpu,
                d->predicted_cpu > d->predicted_gpu ? "fast" : "slow");
     if (d->predicted_cpu > 0)
         printf("%s\n", d->predicted_gpu > 0 || strcmp(d->reason, "faster on the CPU") ? "" : "; the copies alone would take longer");
+    if (d->predicted_cpu > 0 && d->assumed)
+        printf("  %-17s assumed, not measured on this machine: the speed of %s (gpugemm tune measures it, beside a GPU)\n", "",
+               d->assumed == 1   ? "its CPU"
+               : d->assumed == 2 ? "the copies"
+                                 : "its CPU and of the copies");
 }
 
 static void print_json(const char *key, const struct gpugemm_decision *d)
@@ -127,12 +133,13 @@ int cmd_explain(int argc, char **argv)
     double m = (double)q.size[0], n = (double)q.size[1], k = (double)q.size[2], bytes = (q.routine[0] | 32) == 'd' ? 8 : 4;
     double moved = bytes * (m * k + k * n + (q.beta == 0 ? 1 : 2) * m * n);
     if (q.json) {
-        printf("{\"routine\": \"%s\", \"trans\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"gpu\": \"%s\", \"square_from\": %lld", q.routine,
-               q.trans, (long long)q.size[0], (long long)q.size[1], (long long)q.size[2],
+        printf("{\"routine\": \"%s\", \"trans\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"gpu\": \"%s\", \"square_from\": %lld, "
+               "\"cpu_assumed\": %s, \"copies_assumed\": %s",
+               q.routine, q.trans, (long long)q.size[0], (long long)q.size[1], (long long)q.size[2],
                q.gpu    ? q.gpu
                : status ? "none"
                         : "here",
-               (long long)from);
+               (long long)from, host.assumed & 1 ? "true" : "false", host.assumed & 2 ? "true" : "false");
         print_json("host", &host);
         print_json("device", &device);
         puts("}");
