@@ -123,7 +123,9 @@ assert not re.search(r'(src|href)=|url\(|https?:', page), 'something is fetched'
 END
 "$gpugemm" info | grep -q '^GPU  *none' && ! grep -q 'ran on the GPU</b>: .*The CPU serves every call' "$work/page.html" && fail "the report does not say why"
 expect 5 'the report is in' run --report "$work/page.html" sh -c 'exit 5'
-expect 1 'No such file' run --report /nonexistent/page.html true
+expect 73 'the report /nonexistent/page.html cannot be written: No such file' run --report /nonexistent/page.html touch "$work/started"
+[ ! -e "$work/started" ] || fail "the program was started for a report that cannot be written"
+[ ! -e /dev/full ] || expect 73 'the report /dev/full cannot be written: No space' run --report /dev/full true
 
 expect 64 'no argument' bench something
 for wrong in sizes=0 sizes=64,12x5 sizes=8, types=sx layouts=NX seconds=0 plot=picture.gif; do

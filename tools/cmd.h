@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Exit codes, sysexits.h's and the shell's where they have one. */
-enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 64, CMD_UNAVAILABLE = 69, CMD_NOT_EXECUTABLE = 126, CMD_NOT_FOUND = 127 };
+enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 64, CMD_UNAVAILABLE = 69, CMD_CANNOT_CREATE = 73, CMD_NOT_EXECUTABLE = 126, CMD_NOT_FOUND = 127 };
 
 /* The subcommands: argv[0] is "gpugemm NAME". They return the exit code. */
 int cmd_run(int argc, char **argv);

@@ -115,10 +115,20 @@ static int measure(char **program, const char *mode, struct report_run *measured
     return pid < 0 ? CMD_UNAVAILABLE : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static int not_written(const char *report)
+{
+    fprintf(stderr, "gpugemm: the report %s cannot be written: %s\n", report, strerror(errno));
+    return CMD_CANNOT_CREATE;
+}
+
 static int run_for_report(const struct request *r)
 {
     static struct report_run runs[2];
     int count = 0, code = 0;
+    FILE *report = fopen(r->report, "a"); /* the program may take hours: better known before it starts; an older report stays until then */
+    if (!report)
+        return not_written(r->report);
+    fclose(report);
     if (r->compare) {
         runs[count].title = "CPU (GPUGEMM_MODE=cpu)";
         code = measure(r->program, "cpu", &runs[count++]);
@@ -128,10 +138,8 @@ static int run_for_report(const struct request *r)
         runs[count].title = mode && strcmp(mode, "auto") ? "as asked for" : "with the GPU where it is faster";
         code = measure(r->program, NULL, &runs[count++]);
     }
-    if (!report_write(r->report, r->program, runs, count)) {
-        fprintf(stderr, "gpugemm: %s: %s\n", r->report, strerror(errno));
-        return code ? code : CMD_FAILED;
-    }
+    if (!report_write(r->report, r->program, runs, count))
+        return not_written(r->report);
     fprintf(stderr, "gpugemm: the report is in %s\n", r->report);
     return code;
 }
