@@ -143,7 +143,7 @@ char *gpugemm_info(void);
 char *gpugemm_info_json(void); /* the main facts of it as one JSON object */
 
 /* What `gpugemm tune` does: calls the CPU BLAS and the GPU over sizes and shapes (less than half a minute), decides by what it measured from then on, keeps that for
- * later processes of this user (see XDG_CACHE_HOME in the README), and returns a table of it. progress may be NULL; it hears what comes next, `done`
+ * later processes of this user (see FILES in gpugemm(1)), and returns a table of it. progress may be NULL; it hears what comes next, `done`
  * going from 0 to 1. The text is malloc'ed: free it. NULL: no memory. */
 char *gpugemm_tune(void (*progress)(double done, const char *what, void *argument), void *argument);
 

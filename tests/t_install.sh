@@ -19,6 +19,9 @@ prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libgpugemm.so.0)")
 export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for file in include/gpugemm.h include/gpugemm/cblas.h bin/gpugemm share/doc/gpugemm/LICENSE share/doc/gpugemm/docs/precision.md; do [ -e "$prefix/$file" ] || fail "not installed: $file"; done
+while IFS=: read -r document link; do # documents lead to what is installed, too
+    [ -e "$(dirname "$document")/${link#*(}" ] || fail "$document links to ${link#*(}, which is not installed"
+done < <(grep -oE '\]\([^)#]+' -r "$prefix/share/doc/gpugemm" --include=*.md | grep -v '(http')
 
 try() { # try PROGRAM: links with the library and no BLAS, and is right
     readelf -dW "$work/$1" | grep NEEDED > "$work/needed" || { fail "$1 was not built"; return; }
