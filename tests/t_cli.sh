@@ -58,11 +58,17 @@ GPUGEMM_BLAS=/nonexistent.so expect 0 'ok *library' check # slow loops serve, an
 expect 64 'm, n and k are missing' explain
 expect 64 'not a number' explain 12 twelve
 expect 64 'not negative' explain -- -1
+expect 64 '9223372036854775808 is beyond 64-bit integers' explain 9223372036854775808
+expect 0 'M \[N \[K\]\]' explain --help
+expect 0 'm 5  n 6  k 5' explain 5 6
 expect 64 'a100, h100 and h200' explain --gpu voodoo 5
 expect 64 'two of N and T' explain --trans N 5
 expect 0 'in host memory' explain 100 200 300
 if [ "$forced" != gpu ]; then
-    "$gpugemm" info | grep -q '^GPU  *none' && expect 69 'Nothing to tune: ' tune
+    if "$gpugemm" info | grep -q '^GPU  *none'; then
+        expect 69 'Nothing to tune: ' tune
+        json "x['host']['path'] == 'cpu' and x['device']['path'] == 'none'" explain --json 64
+    fi
 else
     XDG_CACHE_HOME=$work expect 0 'gemm' tune
     XDG_CACHE_HOME=$work expect 0 'predicted: CPU .*, GPU .* with all copies: .* times as fast$' explain 2048

@@ -1,5 +1,6 @@
 /* cmd_explain.c — `gpugemm explain`: the decision for one call, as the library itself would make it, without making the call. */
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,10 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case ARGP_KEY_ARG:
         if (q->sizes == 3)
             argp_error(state, "more than m, n and k");
+        errno = 0;
         q->size[q->sizes++] = strtoll(value, &end, 10);
+        if (errno)
+            argp_error(state, "%s is beyond 64-bit integers", value);
         break;
     case ARGP_KEY_END:
         if (!q->sizes)
@@ -91,11 +95,13 @@ static void print(const char *where, const struct gpugemm_decision *d)
                                  : "its CPU and of the copies");
 }
 
+/* path is "none" where print says "nobody". */
 static void print_json(const char *key, const struct gpugemm_decision *d)
 {
     printf(", \"%s\": {\"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"predicted_cpu_s\": %.9g, \"predicted_gpu_s\": %.9g, \"kernel_s\": "
            "%.9g}",
-           key, d->path, d->kernel, d->reason, d->predicted_cpu, d->predicted_gpu, d->predicted_kernel);
+           key, *d->kernel || strcmp(d->path, "cpu") == 0 ? d->path : "none", d->kernel, d->reason, d->predicted_cpu, d->predicted_gpu,
+           d->predicted_kernel);
 }
 
 int cmd_explain(int argc, char **argv)
@@ -109,7 +115,7 @@ int cmd_explain(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "M [N K]",
+        .args_doc = "M [N [K]]",
         .doc = "Says who would serve C := op(A) op(B) with C of M x N and K products a sum, why, by which kernel, and in what "
                "time: for operands in host memory and in GPU memory. N and K default to M."};
     struct question q = {.routine = "dgemm", .trans = "NN"};
