@@ -97,13 +97,13 @@ void gg_config_fill(struct gg_config *config, char *(*get)(const char *name))
     const char *text;
     unsigned bit = 1;
     config->refused = 0;
-#define GG_OPTION(field, name, kind, value, ...)                                                                       \
+#define GG_OPTION(field, name, kind, value, fallback, meaning)                                                         \
     config->field = value;                                                                                             \
     text = get(#name);                                                                                                 \
     if (text && *text && !read_##kind(text, &config->field)) {                                                         \
         config->field = value;                                                                                         \
         config->refused |= bit;                                                                                        \
-        gg_warn("%s=%s cannot be read; the default is used", #name, text);                                             \
+        gg_warn("%s=%s cannot be read; the default is used (%s)", #name, text, meaning);                               \
     }                                                                                                                  \
     bit <<= 1;
 #include "config.def"

@@ -24,6 +24,8 @@ for value in GPUGEMM_MODE=banana GPUGEMM_GPU_MEMORY=12Q GPUGEMM_GPU_MEMORY=99999
     GPUGEMM_STATS=/nonexistent/stats.json GPUGEMM_TRACE=/nonexistent/trace GPUGEMM_KERNEL=no_such_kernel GPUGEMM_KERNEL=gg_pack_s; do
     expect_lines 1 1 "$value"
 done
+expect_lines 1 1 GPUGEMM_MODE=foo
+grep -q 'auto: .*; gpu: .*; cpu: ' "$work/err" || fail "GPUGEMM_MODE=foo: what it may be is not said: $(cat "$work/err")"
 for value in GPUGEMM_DEVICES=x GPUGEMM_DEVICES=99; do # only a process that starts a GPU can tell
     expect_lines 0 1 "$value"
 done
