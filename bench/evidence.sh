@@ -31,6 +31,7 @@
 # Debian's packages are not. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
 set -u
 cd "$(dirname "$0")/.." || exit
+case ${1:-} in -*) echo "usage: evidence.sh OUT [PART...]: OUT is a folder, not $1" >&2; exit 64 ;; esac
 out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
