@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "fp.h"
 #include "real.h"
 #include "serve.h"
 #include "staged.h"
@@ -57,14 +58,18 @@ static int gemm(enum gg_type type, int layout, int transa, int transb, const str
     if (info)
         return -gg_cblas_position(layout, info);
     struct gg_record record = {.symbol = type == GG_S ? "gpugemm_sgemm" : "gpugemm_dgemm"};
+    struct gg_fp fp = gg_fp_ours();
     double start = gg_watched() ? gg_now() : 0;
+    gg_fp_write(fp);
     bool complete = gg_serve(&(struct gg_request){.p = &p, .caller = caller, .stream = stream ? stream : GG_LEGACY_STREAM}, &record);
     if (!complete && gg_on_gpu())
         return status_of(record.reason);
     if (!complete)
         gg_real_gemm(&p, caller);
+    fp = gg_fp_ours();
     record.seconds = start > 0 ? gg_now() - start : 0;
     gg_record(&record);
+    gg_fp_write(fp);
     return GPUGEMM_SUCCESS;
 }
 

@@ -64,11 +64,9 @@ static void report(const struct call *call)
     xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
 }
 
-/* The caller's floating-point environment is not to tell of our arithmetic, nor to trap in it. */
 static double now(void)
 {
-    const struct gg_fp fp = gg_fp_read();
-    gg_fp_reset();
+    const struct gg_fp fp = gg_fp_ours();
     const double now = gg_now();
     gg_fp_write(fp);
     return now;
@@ -76,8 +74,7 @@ static double now(void)
 
 static void record(struct call *call)
 {
-    const struct gg_fp fp = gg_fp_read();
-    gg_fp_reset();
+    const struct gg_fp fp = gg_fp_ours();
     if (call->declined > 0)
         gg_rates_see(GG_ON_CPU, &call->p, call->record.model, gg_now() - call->declined);
     if (call->start > 0)

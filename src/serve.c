@@ -181,10 +181,9 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
         record->reason = GG_TOO_SMALL;
         return false;
     }
-    struct gg_fp fp = gg_fp_read();
+    const struct gg_fp fp = gg_fp_ours();
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
-    gg_fp_reset();
     struct gg_gemm precise = *p;
     precise.precision = p->type == GG_S ? gg_precision_in_force() : GG_STRICT;
     struct gg_request with = *request;

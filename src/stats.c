@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "fp.h"
 #include "gpugemm.h"
 #include "kernels.h"
 #include "trace.h"
@@ -162,6 +163,7 @@ static void print_table(void)
             return;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
+    const struct gg_fp fp = gg_fp_ours();
     uint64_t gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED], all = gpu + g.total[GG_PATH_CPU];
     gg_say(STDERR_FILENO, "%llu gemm calls, %llu on the GPU, %llu on the CPU (process %ld)", (unsigned long long)all, (unsigned long long)gpu,
            (unsigned long long)(all - gpu), (long)getpid());
@@ -177,6 +179,7 @@ static void print_table(void)
                r->seconds > 0 ? 1e-9 * r->flops / r->seconds : 0, 1e-6 * (double)r->bytes_up, 1e-6 * (double)r->bytes_down, gg_reason_text(r->reason),
                r->uncertified ? ", not certified for " : "", r->uncertified ? r->uncertified->name : "");
     }
+    gg_fp_write(fp);
     pthread_mutex_unlock(&g.lock);
 }
 
