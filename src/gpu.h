@@ -89,8 +89,9 @@ struct gg_location gg_gpu_locate(const void *pointer);
 /* The device, in the right context, for an operand there; set up at first use. NULL: it cannot be used. */
 struct gg_device *gg_gpu_device_of(const struct gg_location *where);
 
-/* Waits for what the caller's own stream has under way, which may be writing what lies in host memory. An error of the stream is its owner's to find.
- * False: the stream is being captured, and can only be waited for when the graph runs. */
+/* Waits for what the caller's own stream has under way, which may be writing what lies in host memory: a stream of the thread's current context or,
+ * where it has none, of the default device's. An error of the stream is its owner's to find. False: it is being captured, and there is nothing to
+ * wait for. */
 bool gg_gpu_await(gg_stream stream);
 
 /* ---- work. All of it wants the device's context current: between enter and leave, on any thread. ------------------------------------ */

@@ -44,6 +44,12 @@ struct gg_device *gg_gpu_device_of(const struct gg_location *where)
     return NULL;
 }
 
+bool gg_gpu_await(gg_stream stream)
+{
+    (void)stream;
+    return true;
+}
+
 bool gg_gpu_stream_capturing(gg_stream stream)
 {
     (void)stream;

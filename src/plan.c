@@ -469,7 +469,7 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
     if (is_link_bound(p, speed))
         return square ? (struct span){ONE_FIRST, MIXTURES} : just(BOTH_BY_8);
     if (square && seconds < 1.1 * upload && gg_min(p->m, p->n) / 16 * (int64_t)gg_size(p->type) >= 2048)
-        return just(seconds < 0.8 * upload || p->beta != 0 ? BOTH_BY_16 : QUARTER_BY_16);
+        return just(seconds < 0.7 * upload || p->beta != 0 ? BOTH_BY_16 : QUARTER_BY_16);
     return (struct span){0, MIXTURES};
 }
 

@@ -83,15 +83,20 @@ bool gg_gpu_stream_capturing(gg_stream stream)
 
 bool gg_gpu_await(gg_stream stream)
 {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED || !gg_driver_load())
+    CUcontext current = NULL;
+    if (!gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED || !gg_driver_load() || gg_cu.cuCtxGetCurrent(&current) != CUDA_SUCCESS)
         return true;
+    struct gg_device *const dev = current ? NULL : gg_gpu_default();
+    if (!current && !(dev && gg_gpu_enter(dev)))
+        return true;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult asked = gg_cu.cuStreamIsCapturing(stream, &status);
-    if (asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE)
-        return false;
-    if (asked == CUDA_SUCCESS) /* else there is no context, and nothing under way */
+    const bool captured = asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!captured)
         gg_cu.cuStreamSynchronize(stream);
-    return true;
+    if (dev)
+        gg_gpu_leave();
+    return !captured;
 }
 
 gg_event gg_gpu_event_create(void)

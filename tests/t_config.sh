@@ -60,7 +60,7 @@ EOF
 
 # Numbers for programs have a point, also where the custom is a comma: t_api looks, if there is such a locale.
 if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" > "$work/out" 2>&1; then
-    LOCPATH=$work "$(dirname "$program")/t_api" --lib "$LIB" > "$work/out" 2>&1 || fail "in a German program: $(head -3 "$work/out")"
+    LOCPATH=$work GPUGEMM_MODE=auto "$(dirname "$program")/t_api" --lib "$LIB" > "$work/out" 2>&1 || fail "in a German program: $(head -3 "$work/out")"
 fi
 
 run CUDA_VISIBLE_DEVICES= GPUGEMM_MODE=gpu || fail "without a visible GPU: $(tail -1 "$work/out")"
