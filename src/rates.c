@@ -221,8 +221,8 @@ static void describe(void)
              gg_config()->devices ? gg_config()->devices : "all");
 }
 
-/* The file's path into g.path, with its folder made if `make`. */
-static void find_path(bool make)
+/* The file's path into g.path. */
+static void find_path(void)
 {
     const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME"); /* NULL in setuid programs */
     uint64_t hash = 14695981039346656037u;
@@ -235,12 +235,20 @@ static void find_path(bool make)
     g.path[0] = 0;
     if (n < 0 || n >= (int)sizeof folder - 10)
         return;
-    if (make)
-        mkdir(folder, 0700);
-    strcat(folder, "/gpugemm");
-    if (make)
-        mkdir(folder, 0700);
-    snprintf(g.path, sizeof g.path, "%s/rates-%016llx", folder, (unsigned long long)hash);
+    snprintf(g.path, sizeof g.path, "%s/gpugemm/rates-%016llx", folder, (unsigned long long)hash);
+}
+
+/* The last two folders of it: the user's for such files, and ours. */
+static void make_folders(void)
+{
+    char folder[sizeof g.path];
+    strcpy(folder, g.path);
+    *strrchr(folder, '/') = 0;
+    char *const ours = strrchr(folder, '/');
+    *ours = 0;
+    mkdir(folder, 0700);
+    *ours = '/';
+    mkdir(folder, 0700);
 }
 
 static bool read_line(const char *line, struct gg_rates *rates)
@@ -316,9 +324,9 @@ bool gg_rates_save(void)
     struct gg_rates *rates = gg_rates();
     char temporary[540];
     int saved = errno;
-    find_path(true);
     if (!g.path[0])
         return false;
+    make_folders();
     snprintf(temporary, sizeof temporary, "%s.XXXXXX", g.path);
     int fd = mkostemp(temporary, 02000000 /* O_CLOEXEC */);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
@@ -387,7 +395,7 @@ static void load(void)
     g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
     gg_rates_default(&g.rates, g.threads);
     describe();
-    find_path(false);
+    find_path();
     const locale_t theirs = gg_use_points();
     read_file();
     gg_use_theirs(theirs);
