@@ -49,13 +49,14 @@ _Thread_local int gg_real_depth;
 /* A thread that is in the loader at a fork leaves the child its locks, which glibc does not open again, and libraries whose constructors never end. So
  * fork waits for such threads; not for ever, for who forks may hold a lock that they wait for. */
 static _Thread_local bool forking; /* this thread has g.loader to itself */
+static _Thread_local int entered;  /* so many times: then a library's constructor forks */
 
 static void before_fork(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 2;
-    forking = pthread_rwlock_clockwrlock(&g.loader, CLOCK_MONOTONIC, &until) == 0;
+    forking = !entered && pthread_rwlock_clockwrlock(&g.loader, CLOCK_MONOTONIC, &until) == 0;
 }
 
 static void after_fork(void)
@@ -69,6 +70,8 @@ static void after_fork(void)
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
     g.loader = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    for (int i = 0; i < entered; i++) /* this thread will leave so many times */
+        pthread_rwlock_rdlock(&g.loader);
     forking = false;
 }
 
@@ -80,14 +83,18 @@ static void watch_forks(void)
 void gg_loader_enter(void)
 {
     pthread_once(&g.forks, watch_forks);
-    if (!forking)
-        pthread_rwlock_rdlock(&g.loader);
+    if (forking)
+        return;
+    pthread_rwlock_rdlock(&g.loader);
+    entered++;
 }
 
 void gg_loader_leave(void)
 {
-    if (!forking)
-        pthread_rwlock_unlock(&g.loader);
+    if (forking)
+        return;
+    entered--;
+    pthread_rwlock_unlock(&g.loader);
 }
 
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
