@@ -39,7 +39,8 @@ static inline int64_t gg_max(int64_t a, int64_t b)
 static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
 static inline int64_t gg_round_up(int64_t x, int64_t unit) { return gg_ceil_div(x, unit) * unit; }
 
-/* How exact sgemm must be. FP32: no less accurate than FFMA, by whichever means is fastest; TF32: 11 significant bits of A and B will do. */
+/* How exact sgemm must be. FP32: no less accurate than FFMA where errors are above 1 u (docs/precision.md), by whichever means is fastest; TF32: 11
+ * significant bits of A and B will do. */
 enum gg_precision { GG_STRICT, GG_FP32, GG_TF32 };
 
 /* C := alpha op(A) op(B) + beta C.   C is m×n, column-major: C(i,j) = c[i + j ldc].
