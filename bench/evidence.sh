@@ -23,7 +23,7 @@
 #   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor; large ones beside strict
 #   compare  the same of all sizes, in the default precision, without the floor: the README's table and picture
 #   small    short calls, whole processes, many threads
-#   dispatch 40 sizes: is the default ever the slower choice
+#   dispatch 40 sizes: is the default ever the slower choice, of three processes each the middle one
 #   core     out of core: little GPU memory
 #   mixed    twelve threads, mixed sizes, every result checked, for two minutes
 #   main     examples/numpy_matmul.py
@@ -118,7 +118,7 @@ part() {
         load start
         load threads
         ;;
-    dispatch) host dispatch --seconds 0.1 ;;
+    dispatch) host dispatch --seconds 0.05 --processes 3 ;;
     core) load core ;;
     mixed) load mixed --seconds 120 ;;
     main) "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
