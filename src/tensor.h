@@ -1,13 +1,14 @@
 /* tensor.h — sgemm on the tensor cores to FP32 accuracy: a chain of kernels, of which the operands' values decide on the GPU which one computes C.
  *
- * Terms. A piece is a 16-bit part of an element; each element is split into the scaled sum of its pieces. A tier is a piece format: TF32 (1 piece),
- * FP16 (2), BF16 (3). It has two kernels, a GG_SPLIT that certifies both operands and writes them as pieces, and a GG_TENSOR that multiplies the
- * pieces. Operands are certified for a tier if their values guarantee its product to be as accurate as FFMA (kernels.h). The verdict is one word per
- * call in GPU memory, whose bits say which tiers are ruled out. Each kernel looks at it and leaves at once when it is not its turn:
+ * Terms. An element is split into pieces, 16-bit numbers whose sum it is (after scaling). A tier is a way to split: TF32 (one FP16 piece), FP16 (two)
+ * or BF16 (three). It has two kernels: a GG_SPLIT, which certifies both operands and writes them as pieces, and a GG_TENSOR, which multiplies the
+ * pieces. Operands are certified for a tier if their values guarantee that its product is as accurate as FFMA (kernels.h); for TF32 that it does not
+ * overflow. The verdict is one word per call in GPU memory, whose bits say which tiers are ruled out. Each kernel looks at it and leaves at once when
+ * it is not its turn:
  *
  *   FP16 split → FP16 product, if certified → BF16 split, if not → BF16 product, if certified → FFMA, if not
  *
- * The chain's head is the row of its first product; the head's role is the kind of the chain.
+ * The head of a chain is the row of its first product; the head's role is the kind of the chain.
  *
  * An element of C depends only on its row, its column, k, the tier and the chain's kind. Operands in GPU memory: one tier serves the whole call. All
  * of op(A) and op(B) is certified before anything is multiplied, so a call cut into blocks of m and n gives the same bits as one that is not.
