@@ -1,11 +1,11 @@
-/* parts.cuh — how the k of a tile is cut among the blocks of one launch, and how blocks hand each other the parts (sgemm_tma.cu, dgemm_tma.cu; the
- * last function: multistage.cuh).
+/* parts.cuh — how the k of a tile is cut among the blocks of one launch, and how blocks hand each other the parts (sgemm_tma.cu, dgemm_tma.cu,
+ * sgemm_once.cuh; the last function: multistage.cuh).
  *
- * A block's work is a list of pieces, a piece being k steps [first, first + count) of a tile. Large C: persistent blocks take whole tiles in turn and
- * share the last ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: one cluster per tile, a piece of k per block, or
- * several clusters per tile. Parts that pass between blocks or clusters go through the workspace; a flag in front of it says that one is there. A
- * block waits only for blocks with smaller indices, which are running by then. Parts are added in the order of k: sums depend on the grid, never on
- * timing. */
+ * The work of a unit (a block or a cluster) is a list of pieces, a piece being k steps [first, first + count) of a tile. Large C: persistent blocks
+ * take whole tiles in turn and share the last ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: one cluster per
+ * tile, a piece of k per block, or several clusters per tile. Parts that pass between units go through the workspace; a flag in front of it says that
+ * one is there. A unit waits only for units with smaller indices, which are running by then. Parts are added in the order of k: sums depend on the
+ * grid, never on timing. */
 #ifndef GG_PARTS_CUH
 #define GG_PARTS_CUH
 

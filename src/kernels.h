@@ -1,10 +1,10 @@
 /* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure; chosen.c) and how a row is started (launch.c).
  *
- * Terms. FFMA is the FP32 multiply-add, and short for sgemm by kernels that use nothing else. k of a tile is cut into pieces, each summed by one
- * block; the sums of a piece are a part of the tile, and parts are added in order of k. Split-K (GG_TILED_CUT, GG_SKINNY, GG_SLIM, clusters): every
- * tile is cut into equally many pieces. Stream-K (GG_PERSISTENT, GG_TMA…): whole tiles are dealt out first, and all blocks share the last tiles, each
- * an equal run of their k steps (cuda/tile.cuh). Strips are the few last rows or columns of C beyond whole tiles, when they are made products of
- * their own. */
+ * Terms. A row is a kernel as kernels.def describes it. FFMA is the FP32 multiply-add, and short for sgemm by kernels that use nothing else. k of a
+ * tile is cut into pieces, each summed by one block; the sums of a piece are a part of the tile, and parts are added in order of k. Split-K
+ * (GG_TILED_CUT, GG_SKINNY, GG_SLIM, clusters): every tile is cut into equally many pieces. Stream-K (GG_PERSISTENT, GG_TMA…): whole tiles are dealt
+ * out first, and all blocks share the last tiles, each an equal run of their k steps (cuda/tile.cuh). Strips are the few last rows or columns of C
+ * beyond whole tiles, when they are made products of their own. (A plan's strips, plan.h, and a chain's pieces, tensor.h, are other things.) */
 #ifndef GG_KERNELS_H
 #define GG_KERNELS_H
 

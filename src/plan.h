@@ -2,8 +2,9 @@
  *
  * Terms. A plan is a sequence of blocks. A block is a rectangle of C times a range of k, small enough that its operands fit the GPU memory granted;
  * when everything fits there is one block. With several blocks each buffer exists twice, so that the next block is uploaded while this one is
- * computed. A panel is what one load brings in of A (some rows) or of B (some columns). A strip is the rectangle of C that a panel completes. A load
- * copies a panel, or the old contents of a strip, to the GPU; a step is one product; the finished strip is then stored, that is downloaded.
+ * computed. A panel is what one load brings in of A (some rows) or of B (some columns). A strip is the rectangle of C that a panel completes (not the
+ * strips of kernels.h). A load copies a panel, or the old contents of a strip, to the GPU; a step is one product; the finished strip is then stored,
+ * that is downloaded.
  *
  * Inside a block every byte crosses the link once, in one of three orders.
  *

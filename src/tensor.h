@@ -1,10 +1,10 @@
 /* tensor.h — sgemm on the tensor cores to FP32 accuracy: a chain of kernels, of which the operands' values decide on the GPU which one computes C.
  *
- * Terms. An element is split into pieces, 16-bit numbers whose sum it is (after scaling). A tier is a way to split: TF32 (one FP16 piece), FP16 (two)
- * or BF16 (three). It has two kernels: a GG_SPLIT, which certifies both operands and writes them as pieces, and a GG_TENSOR, which multiplies the
- * pieces. Operands are certified for a tier if their values guarantee that its product is as accurate as FFMA (kernels.h); for TF32 that it does not
- * overflow. The verdict is one word per call in GPU memory, whose bits say which tiers are ruled out. Each kernel looks at it and leaves at once when
- * it is not its turn:
+ * Terms. An element is split into pieces, 16-bit numbers that add up to it, exactly or nearly, after scaling. A tier is a way to split: TF32 (one
+ * FP16 piece), FP16 (two) or BF16 (three). It has two kernels: a GG_SPLIT, which certifies both operands and writes them as pieces, and a GG_TENSOR,
+ * which multiplies the pieces. Operands are certified for FP16 or BF16 if their values guarantee that its product is as accurate as FFMA (kernels.h);
+ * TF32 uses FP16's certificate. The verdict is one word per call in GPU memory, whose bits say which tiers are ruled out. Each kernel looks at it and
+ * leaves at once when it is not its turn:
  *
  *   FP16 split → FP16 product, if certified → BF16 split, if not → BF16 product, if certified → FFMA, if not
  *
