@@ -64,10 +64,10 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
 /* How exact sgemm must be, under every name; dgemm is always computed in FP64 multiply-adds.
  *   DEFAULT  as the environment variable GPUGEMM_PRECISION says (fp32 where it says nothing)
  *   STRICT   FP32 multiply-adds and nothing else
- *   FP32     no less accurate than those, by whatever means is fastest, but for errors below 2^-24 abs(A)abs(B): where sums cancel almost
- *            wholly, these can be up to 6 times STRICT's. On a Hopper GPU or A100 the means is the tensor cores, on FP16 or BF16 pieces of
- *            A and B, for operands that the GPU finds fit for it, as it reads them; others get STRICT. See docs/precision.md
- *   TF32     A and B are rounded to 11 significant bits, sums are FP32: for those who ask for it. Falls back to FP32
+ *   FP32     by whatever means is fastest, and no less accurate than STRICT except for errors below 2^-24 abs(A)abs(B): where sums
+ *            cancel almost wholly, these can be up to 6 times STRICT's. On a Hopper GPU or A100 the means is the tensor cores, on FP16
+ *            or BF16 pieces of A and B, for operands that the GPU certifies as it reads them; others get STRICT. See docs/precision.md
+ *   TF32     A and B are rounded to 11 significant bits, sums are FP32: only for those who ask for it. Falls back to FP32
  * Returns the precision in force before. Per thread. */
 enum gpugemm_precision { GPUGEMM_PRECISION_DEFAULT, GPUGEMM_PRECISION_STRICT, GPUGEMM_PRECISION_FP32, GPUGEMM_PRECISION_TF32 };
 enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision precision);

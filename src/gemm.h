@@ -1,17 +1,17 @@
 /* gemm.h — READ FIRST. The one noun of the library, the answers a stage can give, and the stages in call order.
  *
  *   entry.c     every exported spelling of sgemm and dgemm (symbols.def); keeps the caller's own arguments
- *   check.h     arguments -> struct gg_gemm, or the reference's info number      (the last writer of struct gg_gemm)
- *   serve.c     one valid call: gather the facts, ask dispatch.c, carry its answer out
+ *   check.h     arguments -> struct gg_gemm, or the reference's info number
+ *   serve.c     one valid call: set the precision, gather the facts, ask dispatch.c, carry its answer out
  *   dispatch.c  pure: (problem, facts) -> decision: path, kernel row, reason, predicted times
  *   device.c    operands in GPU memory: run in place on the caller's stream
- *   staged.c    operands in host memory: tile, copy, compute and copy back, all three overlapped
+ *   staged.c    operands in host memory: cut up, copy, compute and copy back, all overlapped
  *   launch.c    a kernel row -> its launch, on operands in GPU memory
  *   real.c      everything else: the BLAS the program already has
  *
- * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same
- * routine of the real BLAS with the caller's original arguments. From check.h on there is no order and no transpose, only
- * column-major C and "which index of this operand is contiguous"; every size is int64_t and counts elements. */
+ * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same routine of the real BLAS
+ * with the caller's original arguments. From check.h on there is no order and no transpose, only column-major C and "which index of this operand is
+ * contiguous"; every size is int64_t and counts elements. */
 #ifndef GG_GEMM_H
 #define GG_GEMM_H
 

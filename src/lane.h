@@ -9,8 +9,8 @@
 
 enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8, GG_PLANS = 8 };
 
-/* A call of up to so many bytes (sgemm n = 1024) is short: it is packed into the lane's own page-locked buffer. A larger one is cut up and pipelined
- * through slots. */
+/* Most bytes (sgemm n = 1024) of a short call (gg_is_short), which is packed into the lane's own page-locked buffer. Longer calls are cut up and
+ * pipelined through slots. */
 enum { GG_SHORT_BYTES = 13 << 20 };
 
 struct gg_slot {
@@ -19,7 +19,7 @@ struct gg_slot {
     struct gg_copy copies[GG_PIECES]; /* that fill or empty the slot */
     _Atomic int left;                 /* of these copies, how many are still to be made */
     bool taken;
-    int64_t given;                    /* back: the running number of the last gg_slot_give */
+    int64_t given;                    /* number of the gg_slot_give that last gave it back */
 };
 
 struct gg_lane {

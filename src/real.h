@@ -52,7 +52,7 @@ void gg_loader_leave(void);
 /* Gives in *handle the i-th loaded object, opened once more, NULL if that is not possible. False: there are no more objects. */
 bool gg_loaded_object(int i, void **handle);
 
-/* Where the real BLAS was found: a path for `gpugemm info`, "" before the first search, NULL if there is none. */
+/* Where the real BLAS was found: a path for `gpugemm info`. NULL before the first search, and if there is none. */
 const char *gg_real_path(void);
 const char *gg_real_how(void); /* and how it was found, in words */
 
