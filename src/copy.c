@@ -4,7 +4,7 @@
  * thread that runs out of work polls for a while before it sleeps, longer during a call than after it. It yields the processor between two looks: a
  * thread with work may be queued on the same processor, which others may have filled with polling threads of their own (OpenBLAS's do so for 0.1 s
  * after a call). A thread that waits for a copy must not yield, because the polling thread that gets the processor then keeps it (Linux 6.18; 0.5 ms
- * each time). Called by staged.c, conduct.c and short.c. */
+ * each time). Called by staged.c, conduct.c, short.c and tune.c. */
 #include "copy.h"
 
 #include <pthread.h>

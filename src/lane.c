@@ -1,6 +1,6 @@
 /* lane.c — owns lanes and slots (lane.h): who has them, and how much page-locked and GPU memory they may take. What has been made is kept for the
  * next call. Arenas and the workspaces of the lanes' streams go back to the driver when no call has come for a while; everything goes back when the
- * program asks for it. Called by staged.c, conduct.c and short.c. */
+ * program asks for it. Called by staged.c, planned.c, conduct.c, short.c and tune.c. */
 #include "lane.h"
 
 #include <pthread.h>

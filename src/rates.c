@@ -1,5 +1,6 @@
 /* rates.c — owns what is known of this machine's speed: the defaults, what was measured, what calls took, and the file that carries it to the next
- * process. A file that cannot be read, or is another machine's, counts as none. Called by serve.c, entry.c, info.c and tune.c. */
+ * process. A file that cannot be read, or is another machine's, counts as none. Called wherever something is predicted or measured: serve.c,
+ * dispatch.c, entry.c, gpu.c, the staged path, explain.c, info.c and tune.c. */
 #include "rates.h"
 
 #include <errno.h>

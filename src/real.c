@@ -1,5 +1,6 @@
 /* real.c — owns the search for the BLAS the program already has, the CPU's answer to any valid problem, and the mark "this thread is inside the CPU
- * BLAS". It never finds this library or another copy of it. Called by entry.c, forward.c, and staged.c to finish what a GPU left open.
+ * BLAS". It never finds this library or another copy of it. Called by entry.c, api.c, serve.c and forward.c, by staged.c and short.c to finish what a
+ * GPU left open, and by info.c and tune.c.
  *
  * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (Python loads its BLAS RTLD_LOCAL, and RTLD_NEXT is NULL);
  * whatever is loaded (a call that SciPy's cython_blas ends with a jump seems to come from an object that has no BLAS); OpenBLAS and its kin by
