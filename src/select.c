@@ -57,7 +57,7 @@ static const double HALF = 0.7;
 static const double ONE_STREAM = 1.06;
 
 /* Parts of tiles are written and read once, mostly within L2. gg_fixup adds the parts of one tile one after the other: IN_ORDER is seconds per part,
- * in FP32, for tiles below 128×128 and for those. (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
+ * in FP32, for tiles smaller than 128×128 and for larger ones. (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
 static const double L2_OVER_MEMORY = 1.3, IN_ORDER[] = {0.05e-6, 1.5e-6};
 
 /* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that in multiples of the memory bandwidth, and the same when blocks
