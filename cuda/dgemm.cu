@@ -1,9 +1,9 @@
-/* dgemm — FP64 on tensor cores (DMMA) for sm_80 and sm_90, warp-specialised and persistent; see pipeline.cuh for how operands arrive.
+/* dgemm — FP64 on tensor cores (DMMA) for sm_80 and newer, warp-specialised and persistent; see pipeline.cuh for how operands arrive.
  *
- * A block is 128 producer threads and 8 consumer warps, in SLICES groups that share out every stage's k and are added in order at the
- * end. A warp owns (TILE_M / WARPS_M) × (TILE_N / WARPS_N) results as 16×8 fragments. DMMA is chained FMA with round-to-nearest, so the
- * error is that of a plain FMA loop. sm_90 multiplies 16×8×MMA_K at twice sm_80's rate a clock; sm_80 has 8×8×4, of which two make 16×8×4.
- * Fragments take their rows in an order that keeps shared memory free of conflicts for every operand layout: see gg_dmma.
+ * A block is 128 producer threads and 8 consumer warps, in SLICES groups that share out every stage's k and are added in order at the end. A warp
+ * owns (TILE_M / WARPS_M) × (TILE_N / WARPS_N) results as 16×8 fragments. DMMA is chained FMA with round-to-nearest, so the error is that of a plain
+ * FMA loop. sm_90 multiplies 16×8×MMA_K at twice sm_80's rate per clock; sm_80 has 8×8×4, of which two make 16×8×4. Fragments take their rows in an
+ * order that keeps shared memory free of conflicts for every operand layout: see gg_dmma.
  *
  *   dgemm_128x128   warps 64×32, sm_90 only (the producers give it registers), 165 KB    54 TF/s on an H200 (n = 4096, cuBLAS 55)
  *   dgemm_128x64    warps 32×32, 150 KB                                                  48 at n = 1024 (cuBLAS 51)
@@ -21,7 +21,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
     using stages = gg_stages<double, TILE_M, TILE_N, TILE_K, STAGES_>;
     static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 8 : 0;
     static constexpr int SHARED = stages::RING_BYTES + SLICE_BYTES + 2 * STAGES_ * 8;
-    static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs the producers' */
+    static constexpr bool LARGE = FM * FN >= 16; /* 128 registers of sums: needs registers from the producers */
     static constexpr int PRODUCER_REGISTERS = LARGE ? 72 : 0, CONSUMER_REGISTERS = LARGE ? 216 : 0;
 
     using product = gg_dmma<FM, FN, MMA_K, stages::panel_a::PITCH, stages::panel_b::PITCH>;
@@ -47,13 +47,13 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
             const bool more = work.more();
             clear(dmma.sum);
 
-            /* One stage a turn. The stage after it, of the next tile if need be, is waited for first; after the very last one the ring holds
-             * old data, and what is fetched is not used. */
+            /* One stage per iteration. The stage after it, possibly of the next tile, is waited for first; after the very last one the ring holds old
+             * data, and what is fetched is not used. */
             int done = 0;
 #pragma unroll 1
             for (int steps = tile.steps; steps > 0; steps--) {
                 if (steps < tile.steps)
-                    ring.arrive_empty(done); /* not in the turn that read it: see pipeline.cuh */
+                    ring.arrive_empty(done); /* not in the iteration that read it: see pipeline.cuh */
                 done = ring.stage;
                 ring.next();
                 if (steps > 1 || more)

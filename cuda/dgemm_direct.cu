@@ -1,9 +1,9 @@
-/* dgemm_direct — FP64 on tensor cores (DMMA) for sm_90 where C is small and all time is latency: no pipeline to fill, no map to fetch, little code.
- * Any layout and address.
+/* dgemm_direct — FP64 on tensor cores (DMMA) for sm_90 where C is small and all time is latency: no pipeline to fill, no tensor map to fetch, little
+ * code. Any layout and address.
  *
- * A block computes a tile, WARPS_M × WARPS_N warps each a part of it, WARPS_K groups of which take turns in k, 16 at a time. A warp loads fragments
- * straight from memory to registers, DEPTH steps ahead, so the first loads are on their way as soon as their addresses are known; what two warps of
- * a group share they find in L1. The groups' sums meet in shared memory, once, in order.
+ * A block computes a tile. WARPS_M × WARPS_N warps each compute a part of it, and WARPS_K such groups take turns in k, 16 at a time. A warp loads
+ * fragments straight from memory to registers, DEPTH steps ahead, so the first loads are issued as soon as their addresses are known; what two warps
+ * of a group share they find in L1. The groups' sums meet in shared memory, once, in order.
  *
  *   dgemm_direct_16x32   8 groups of 2 warps of 16×16: 128 tiles at n = 256. One H200, L2 flushed: 4.8 µs at 64, 5.3 at 128, 6.7 to 7.3 at 256
  *                        (cuBLAS 6.1, 5.8, 6.9 to 7.8; an empty kernel 3.0; dgemm_tma_32x64 6.6, 6.8, 8.5) */
@@ -20,15 +20,15 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
     double sum[FM][FN][4];
     double fa[DEPTH][FM][8], fb[DEPTH][FN][4];
 
-    /* Logical row g + 8h of a fragment is row 2g + h of C, column c of fragment j is 16 (j / 2) + 2c + j % 2, and k q + 4e is 8 (e / 2) + 2q + e % 2:
-     * so in every layout 16 bytes of memory are a lane's. */
+    /* One operand of a warp. Row g + 8h of a fragment is row 2g + h of C, column c of fragment j is 16 (j / 2) + 2c + j % 2, and k q + 4e is 8 (e /
+     * 2) + 2q + e % 2. So in every layout a lane reads whole 16-byte vectors of memory. */
     struct operand {
         const double *at; /* the lane's first element of this warp's next step */
         int64_t ld;
-        int rows, left_k; /* how many there are from `at` on */
+        int rows, left_k; /* how many exist from `at` on */
     };
 
-    /* r[h][e]: row h of group i. KMAJOR: k is contiguous. WHOLE: all of it is there, at multiples of 16 bytes. */
+    /* Loads r[h][e]: row h of group i. KMAJOR: k is contiguous. WHOLE: all elements exist and 16-byte loads are aligned. */
     template <bool KMAJOR, bool WHOLE> static __device__ void load(double (&r)[2][4], const operand &o, int i)
     {
         if constexpr (WHOLE && KMAJOR) {
@@ -82,7 +82,7 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
         o.left_k -= 16 * WARPS_K;
     }
 
-    /* This warp's steps, `steps` of them. */
+    /* Multiplies this warp's `steps` steps. */
     template <bool A_K, bool B_K, bool WHOLE> __device__ void multiply(operand a, operand b, int steps)
     {
 #pragma unroll
@@ -143,7 +143,8 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
             multiply<false, false, WHOLE>(a, b, steps);
     }
 
-    /* Slot s of a thread: rows m and m + 1 of a column. Each group adds up its share of the slots, in the order of k. */
+    /* Adds up the groups and stores. Slot s of a thread: rows m and m + 1 of a column. Each group adds up its share of the slots, in the order of
+     * k. */
     __device__ void finish(const gg_args &p, int m, int n)
     {
         __shared__ double2 parts[WARPS_K][SLOTS][GROUP];

@@ -1,5 +1,5 @@
-/* dgemm_sums.cuh — dgemm_tma.cu's rows and what becomes of their sums: how a lane reads operands, which rows and columns of a tile that makes its
- * own, and how parts of a tile are added and C is stored. */
+/* dgemm_sums.cuh — the parameters of dgemm_tma.cu's rows and the epilogue: how a lane reads operands, which rows and columns of a tile it therefore
+ * holds, and how parts of a tile are added and C is stored. */
 #ifndef GG_DGEMM_SUMS_CUH
 #define GG_DGEMM_SUMS_CUH
 
@@ -12,18 +12,19 @@ __device__ inline void load2(double &x, double &y, unsigned from) { asm volatile
 
 __device__ inline void load1(double &x, unsigned from) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from)); }
 
-/* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. Registers of a product
- * hold the first neighbours for B, the second for A. What is neither is read in SINGLES, 8 bytes at a time, or BESIDE an A that is read in pairs, so
- * that it has the same k. Each instruction of 8 or 16 bytes costs the products 1.2 clocks. */
+/* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. In the registers of a
+ * product the first neighbours come first for B, second for A. SINGLES: 8 bytes at a time. BESIDE: 8 bytes at a time, for a B beside an A that is
+ * read in pairs, so that both have the same k. Each instruction of 8 or 16 bytes costs the products 1.2 clocks. */
 enum gg_reads { SINGLES, PAIRS, BESIDE };
 
-/* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which they are. k-major: [row][16 k], else boxes of 16 rows, [16 k][16 rows];
- * 128-byte lines either way, of which 16-byte piece c lies at c ^ (line % 8). No two lanes of an instruction want the same bank. */
+/* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which rows they are. k-major operands are [row][16 k], others boxes of 16 rows,
+ * [16 k][16 rows]. Either way the lines have 128 bytes, and 16-byte piece c of a line lies at c ^ (line % 8). No two lanes of an instruction hit the
+ * same bank. */
 template <bool KMAJOR_, gg_reads READS> struct lines {
     static constexpr bool KMAJOR = KMAJOR_;
     static_assert(READS != BESIDE || !KMAJOR, "a k-major B is read in pairs");
 
-    /* Row h of g. */
+    /* The row of a fragment's index g, half h. */
     static __device__ int row(int g, int h)
     {
         if constexpr (READS == PAIRS)
@@ -36,14 +37,14 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
             return g % 2 + g / 2 % 2 * 8 + g / 4 * 2 + 4 * h;
     }
 
-    /* Where a lane's first element lies: all others are an exclusive or and a constant away. */
+    /* Where a lane's first element lies; all others are at an exclusive or and a constant from it. */
     static __device__ unsigned start(int lane)
     {
         const int g = row(lane / 4, 0), q = lane % 4, k = READS == SINGLES ? q : 2 * q;
         return KMAJOR ? g * 128 + (k / 2 ^ g % 8) * 16 + k % 2 * 8 : k * 128 + (g / 2 ^ k) * 16 + g % 2 * 8;
     }
 
-    /* r[u][h]: k step 2t + u, row h of group i. `at` is a multiple of 1024 beyond start(). */
+    /* Loads r[u][h]: k step 2t + u, row h of group i. `at` is start() plus a multiple of 1024. */
     static __device__ void load(double (&r)[2][2], unsigned at, int i, int t)
     {
 #pragma unroll
@@ -66,7 +67,8 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
 
 constexpr int gg_least(int a, int b) { return a < b ? a : b; }
 
-/* A row of kernels.def: tile, stages, the consumer warps it is cut among, blocks an SM, groups of warps that take turns at the stages. */
+/* The constants of a row of kernels.def: tile, stages, consumer warps in each direction, blocks per SM, and SLICES, the groups of warps that take the
+ * stages in turn. */
 template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M_, int WARPS_N_, int PER_SM, int SLICES_ = 1, bool PAIR_ = false, bool AHEAD_ = false>
 struct dgemm_row {
     static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16, MMA_K = 8;
@@ -83,28 +85,30 @@ struct dgemm_row {
     static constexpr int TAKEN = gg_least(240, (THREADS * GIVEN - 128 * KEPT) / CONSUMERS / 8 * 8);
     static constexpr int SLOTS = FM * FN * 2;
 
-    /* Where A is k-major and B is not, B's fragments can be the products' A: a warp's part of the tile is turned, and so is what it has of C. */
+    /* Where A is k-major and B is not, B's fragments can serve as the products' A: a warp's part of the tile is then transposed, and so are its
+     * elements of C. */
     static constexpr bool TURNS = !AHEAD && SLICES == 1 && TILE_M % WARP_N == 0 && TILE_N % WARP_M == 0;
-    /* Where neither is: 128x128 is faster with both read in singles. */
+    /* How A and B are read where neither has k contiguous: 128x128 is faster with both in singles. */
     static constexpr gg_reads READS_A = FM < 4 ? PAIRS : SINGLES, READS_B = FM < 4 ? BESIDE : SINGLES;
 
-    /* Of half a pair's columns one of its blocks would have all: no gain there, and the code costs 1 %. Larger tiles are not shared. */
+    /* No half tiles in pairs: one block of a pair would have all of a half tile's columns, which gains nothing, and the code costs 1 %. Larger tiles
+     * are not shared. */
     static constexpr bool HALVES = GROUP == 256 && SLICES == 1 && !PAIR && TILE_M * TILE_N <= 128 * 128;
 
     static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
     static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");
-    /* A group waits for all rounds of a stage or for none: it could take the one before for its own. */
+    /* Each group waits for every use of its own stages. A group that skipped one could mistake the use before for its own. */
     static_assert(STAGES % SLICES == 0 && STAGES >= 2 * SLICES, "a group's own stages, and its next");
     static_assert(SLICES == 1 || CONSUMERS * SLOTS * 16 <= RING_BYTES, "room for the groups' sums");
     static constexpr int TEAM = PAIR ? 2 : 1;
 };
 
-/* A thread's slots of a tile, in the order in which they are stored. A macro: as functions of a function the same loops become other machine code, in kernels
- * that run their stores once and are as fast as those are short. */
+/* Loops over a thread's slots of a tile, in the order in which they are stored. A macro, because as nested functions the same loops become different
+ * machine code, and these kernels run their stores once and depend on short code. */
 #define GG_EACH_SLOT                                                                                                                                 \
     _Pragma("unroll") for (int j = 0; j < FN; j++) _Pragma("unroll") for (int e = 0; e < 2; e++) _Pragma("unroll") for (int i = 0; i < FM; i++)
 
-/* The sums of a consumer thread. */
+/* The sums of a consumer thread, and the epilogue. */
 template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
     using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES;
@@ -113,15 +117,15 @@ template <typename ROW> struct dgemm_sums : ROW {
 
     static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
-    /* Where a lane's sums lie in a tile, from which the layouts follow, by which lanes read operands; the rest of the epilogue is the same for all,
-     * but for what is TURNED. Slot (i, j, e) is sum[i][j][e] and [e + 2], two neighbouring rows of a column of C: (row, column) of the warp's part
-     * (m, n) for slot 0, then 16 further down for i and to the right for j / 2, odd_column for j % 2 and e_step to the right for e; if TURNED to the
-     * right for i and down for j / 2 and e. */
+    /* Where a lane's sums lie in a tile. That follows from how lanes read operands, and is the only thing in the epilogue that depends on the
+     * layouts, apart from TURNED. Slot (i, j, e) is sum[i][j][e] and [e + 2], two neighbouring rows of a column of C. Slot 0 is at (row, column) of
+     * the warp's part, which begins at (m, n). i adds 16 rows, j / 2 adds 16 columns, j % 2 adds odd_column and e adds e_step columns; if TURNED, i
+     * adds columns, and j / 2 and e add rows. */
     struct map {
         int m, n, row, column, e_step, odd_column;
     };
 
-    /* Where this thread's warp's part of a tile begins, in its products' rows and columns. */
+    /* Where this thread's warp's part of a tile begins, in rows and columns of its products. */
     template <bool TURNED> static __device__ void part_of_warp(int &rows, int &columns)
     {
         constexpr int warps = TURNED ? TILE_N / WARP_M : WARPS_M;
@@ -133,8 +137,8 @@ template <typename ROW> struct dgemm_sums : ROW {
         rows *= WARP_M, columns *= WARP_N;
     }
 
-    /* Where the products left the lane's sums. If that is rows r and r + STEP another lane has r + 1 and r + 1 + STEP: they change, so that each has
-     * two neighbours and stores 16 bytes. */
+    /* Finds where the products left the lane's sums. If a lane has rows r and r + STEP, another has r + 1 and r + 1 + STEP: they exchange, so that
+     * each has two neighbours and can store 16 bytes. */
     template <typename A, typename B, bool TURNED> __device__ map settle()
     {
         const int t = thread_index() % 32, step = A::row(0, 1) - A::row(0, 0);
@@ -157,7 +161,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     }
         }
         if constexpr (TURNED) {
-            /* The neighbours are in two fragments. */
+            /* The two neighbours are in two fragments. */
 #pragma unroll
             for (int i = 0; i < FM; i++)
 #pragma unroll
@@ -173,16 +177,16 @@ template <typename ROW> struct dgemm_sums : ROW {
             return {rows, columns, row, column, next, odd};
     }
 
-    /* Blocks of a cluster that a tile's k is cut among. */
+    /* Blocks of a cluster that share a tile's k. */
     static __device__ int splits(const gg_args &p) { return PAIR ? 1 : p.splits; }
 
-    /* Part of a unit (a block, or a cluster; of a pair, a block's half): slot s of this thread. */
+    /* Slot s of this thread in the part of a unit (a block or a cluster; in a pair, a block's half). */
     static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
     {
         return static_cast<double2 *>(p.workspace) + int64_t(unit) * (TILE_M * TILE_N / 2) + s * GROUP + thread;
     }
 
-    /* A thread's place in C. */
+    /* Where a thread's sums go in C. */
     template <bool TURNED> struct output {
         double *c;
         int64_t ldc;
@@ -208,10 +212,11 @@ template <typename ROW> struct dgemm_sums : ROW {
             return TURNED ? i * 16 + (j % 2 ? odd_column : 0) : j / 2 * 16 + (j % 2 ? odd_column : 0) + (e ? e_step : 0);
         }
 
-        /* All that this thread stores is there, in pairs, and C is not read: little code, which is what counts where it is run once. */
+        /* Everything this thread stores is inside C and aligned in pairs, and C is not read. Then little code suffices, which counts where it runs
+         * once. */
         __device__ bool plain() const { return pairs && beta == 0 && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
 
-        /* Likewise, of what there is: all pairs are whole. */
+        /* The same for what is inside C: all pairs are whole. */
         __device__ bool whole_pairs() const { return pairs && beta == 0 && left_m % 2 == 0; }
         __device__ bool inside(int i, int j, int e) const { return row(i, j, e) < left_m && column(i, j, e) < left_n; }
 
@@ -240,7 +245,7 @@ template <typename ROW> struct dgemm_sums : ROW {
         }
     };
 
-    /* The sums of a piece go to C or to the block that collects them. Slot s of a thread: two elements of one column of the tile. */
+    /* The sums of a piece go to C, or to the block that collects them. Slot s of a thread is two elements of one column of the tile. */
     template <bool TURNED> __device__ void finish(const gg_args &p, unsigned order, const map &where)
     {
         const int thread = thread_index(), unit = blockIdx.x / TEAM, rank = blockIdx.x % TEAM, m = ordered(order, ORDER_M),
@@ -271,7 +276,7 @@ template <typename ROW> struct dgemm_sums : ROW {
         announce(p, fate, first, unit, rank, thread);
     }
 
-    /* A part is written, or others' are read. */
+    /* After the sums: announces the part written, or clears the flags of the parts read. */
     static __device__ void announce(const gg_args &p, int fate, int first, int unit, int rank, int thread)
     {
         if (fate == PUBLISH)
@@ -280,8 +285,8 @@ template <typename ROW> struct dgemm_sums : ROW {
             forget_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
     }
 
-    /* Every group of warps, in a cluster of every block, adds up its share of the slots, in the order of k. What of it is no waiting is done while
-     * others are waited for: at this point a block has no other work. */
+    /* Every group of warps, in a cluster of every block, adds up its share of the slots in the order of k. Work that needs no waiting is done between
+     * arriving and waiting, as a block has nothing else to do at this point. */
     template <bool TURNED> __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
     {
         const bool cluster = SLICES == 1 || splits(p) > 1;
@@ -291,7 +296,7 @@ template <typename ROW> struct dgemm_sums : ROW {
         const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
         if (fate == COLLECT)
             await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
-        consumer_barrier(); /* the ring is free: all of its stages are read */
+        consumer_barrier(); /* after this the ring's memory is free: all stages have been read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
             asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16),
@@ -319,7 +324,7 @@ template <typename ROW> struct dgemm_sums : ROW {
             cluster_leave(); /* others may still be reading this block's shared memory */
     }
 
-    /* As many loads at a time as cover their latency. */
+    /* BATCH: as many loads in flight as cover their latency. */
     template <int MOST, typename OUTPUT>
     static __device__ void add_shares(const gg_args &p, int fate, unsigned shared, int thread, int first, int unit, int begin, int end,
                                       const OUTPUT &out)

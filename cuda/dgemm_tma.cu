@@ -1,37 +1,38 @@
 /* dgemm_tma — FP64 on tensor cores (DMMA) for sm_90, operands by TMA in either layout. Legal where base and leading dimension are multiples of 16
- * bytes; dgemm.cu has the rest. DMMA is chained FMA with round-to-nearest, so the error is that of a plain FMA loop.
+ * bytes; dgemm.cu serves the rest. DMMA is chained FMA with round-to-nearest, so the error is that of a plain FMA loop.
  *
- * A block is some consumer warps and a producer warpgroup, of which one thread starts copies and the rest only gives up registers. A stage of the
- * ring is 16 k of a tile's rows and columns in 128-byte lines as TMA's swizzle lays them; a warp takes fragments 16×8×8 from it, each read while the
- * products before it run, or AHEAD, where registers allow: all of a step's during the step before. Which rows a fragment takes is free, and chosen so
- * that no layout has bank conflicts (struct lines): nothing is transposed, and a product costs half the instructions of dgemm.cu's. Loads are fewest
- * where A's rows are contiguous and B's k, as in NN; TT is that TURNED, with B as the products' A. What a block does next is decided by the producer
- * alone, who tells the consumers through shared memory: they have no registers to spare.
+ * Warp specialisation: a block is some consumer warps and a producer warpgroup, of which one thread starts all copies and the rest only gives up its
+ * registers. A stage of the ring holds 16 k of a tile's rows and columns, in 128-byte lines swizzled by TMA. A warp reads fragments 16×8×8 from it,
+ * each while the products before it run; with AHEAD, where registers allow, all fragments of a step during the step before. Which rows form a
+ * fragment is free, and chosen so that no layout has bank conflicts (struct lines). So nothing is transposed, and a product costs half the
+ * instructions of dgemm.cu's. Loads are fewest where A's rows and B's k are contiguous, as in NN; TT is treated as that with A and B exchanged in the
+ * products (TURNED). The producer alone decides what its block does next and tells the consumers through shared memory: they have no registers to
+ * spare.
  *
- * When tiles do not fill the GPU, k is cut, in one launch. Either the last tiles are shared among persistent blocks (tile.cuh); a block that has the
- * end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k a block, and adds up through shared
- * memory; several clusters a tile, if they are few, go through the workspace again. In some rows groups of warps take turns at the stages, SLICES of
- * them, and add up likewise: so large fragments, which read least, serve small tiles. Parts are added in a fixed order: sums depend on the grid,
- * never on timing.
+ * When tiles do not fill the GPU, k is cut, within one launch. Either persistent blocks share the last tiles (stream-K, tile.cuh), and the block that
+ * has the end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k per block, and adds the parts up
+ * through shared memory; several clusters per tile, if they are few, again go through the workspace. In some rows SLICES groups of warps take the
+ * stages in turn and add up in the same way, so that large fragments, which need the fewest reads, serve small tiles too. Parts are added in a fixed
+ * order: sums depend on the grid, never on timing.
  *
- * A PAIR is a cluster of two blocks with tiles side by side, in step: each fetches half of their common A for both, so that two thirds of the bytes
- * come from L2, of which it would be 200 MB in 36 µs at n = 1024.
+ * A PAIR is a cluster of two blocks with adjacent tiles, in step. Each fetches half of their common A for both, so that only two thirds of the bytes
+ * come from L2, which would have to deliver 200 MB in 36 µs at n = 1024.
  *
- * A warp that has nothing of C, in a tile at its edge, multiplies nothing. Where that leaves each scheduler one of its two warps, the tile takes 0.6
- * to 0.65 of the time; such half tiles are dealt out last, and shared by that.
+ * A warp of an edge tile that has no elements of C multiplies nothing. In half tiles (gg_halves of src/kernels.h) that leaves each scheduler one of
+ * its two warps, and the tile takes 0.6 to 0.65 of the time; half tiles are dealt out last, and shared by that.
  *
- * Blocks with one whole tile of long k after another keep pace, or L2 is of little use to them (keep_pace).
+ * Blocks that compute one whole tile of long k after another keep pace with each other, or L2 is of little use to them (keep_pace).
  *
- * One elected thread starts a stage's copies one after the other. Lanes that do it side by side are a loop of 60 clocks a copy to the compiler: a
+ * One elected thread starts a stage's copies one after the other. If several lanes did it, the compiler would make a loop of 60 clocks per copy: a
  * stage took 460 to 640 clocks, its products 256 in 32×64.
  *
- * What a row is, how its lanes read operands and what becomes of their sums is in dgemm_sums.cuh.
+ * The parameters of a row, how its lanes read operands and what becomes of their sums are in dgemm_sums.cuh.
  *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
- *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; shares badly
+ *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; slow when shared
  *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.01 at 8192, 0.96 to 1.08 at 16384
  *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
- *   dgemm_tma_128x64_pair    likewise in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
+ *   dgemm_tma_128x64_pair    the same in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
  *   dgemm_tma_64x64_pair     4 warps of 32×32 in pairs, 12 stages, 1 an SM     1.27 times as fast as 64x64 at 184×8152×2940
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
@@ -40,17 +41,17 @@
  *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384
  *   dgemm_tma_64x32          4 warps of 32×16, 8 stages, 2 blocks an SM        1.02 to 1.06 at 2048×32×6528, where 32x64 has 0.74
  *
- * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %). No stage is ever late (1024, 2048); a product
- * takes its 32 clocks whatever else warps do, two a scheduler are enough; but each 16 bytes a lane reads from shared memory cost the products 1.2 to
- * 1.6 clocks: 3 to 4 % in 128x128, 4 to 5 % in 128x64. Fragments read a whole step ahead, or more warps, win nothing back (bench/results). From 2048
- * on the clock falls as the power limit asks: alone for a second at 8192 ours keeps 1690 to 1770 MHz and 55 to 56 TFLOP/s, cuBLAS 1490 to 1650 and 49
- * to 53.5; in turn both have the same clock, and cuBLAS more a clock. */
+ * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %). No stage is ever late (1024, 2048). A product
+ * takes its 32 clocks whatever else warps do, and two warps per scheduler are enough. But each 16 bytes that a lane reads from shared memory cost the
+ * products 1.2 to 1.6 clocks: 3 to 4 % in 128x128, 4 to 5 % in 128x64. Reading fragments a whole step ahead, or more warps, wins nothing back
+ * (bench/results). From 2048 on the power limit lowers the clock: alone for a second at 8192 ours keeps 1690 to 1770 MHz and 55 to 56 TFLOP/s, cuBLAS
+ * 1490 to 1650 and 49 to 53.5; called in turn both have the same clock, and cuBLAS does more per clock. */
 #include "dmma.cuh"
 #include "dgemm_sums.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/* True in one thread of the warp. Unlike a comparison of threadIdx.x that lets the compiler issue a copy without a loop over the lanes. */
+/* True in one thread of the warp. Unlike a comparison of threadIdx.x it lets the compiler issue a copy without a loop over the lanes. */
 __device__ inline bool elect_one()
 {
     unsigned elected;
@@ -58,15 +59,16 @@ __device__ inline bool elect_one()
     return elected;
 }
 
-/* Whole tiles first, as long as all blocks are at about the same k and find each other's operands in L2; of its run of shared tiles the end, which
- * another block waits for, then the rest, the piece that waits for others last. */
+/* The order of a unit's pieces. Whole tiles come first, while all blocks are at about the same k and find each other's operands in L2. Then its run
+ * of shared tiles: first the beginning of the tile whose end another unit has, because that unit waits for it; last the piece that itself waits for
+ * others. */
 template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR, bool HALVES>
 struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> {
     using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES>;
     using base::count, base::fate, base::first, base::tile;
-    static constexpr int TEAM = PAIR ? 2 : 1; /* blocks of a unit, if its k is not cut */
+    static constexpr int TEAM = PAIR ? 2 : 1; /* blocks in a unit whose k is not cut */
 
-    /* The first of the units (blocks, or clusters) whose parts of this tile are collected here. */
+    /* The first of the units (blocks or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
     {
         const int unit = cluster_index();
@@ -77,7 +79,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
         return base::first_block(p, tile, unit, gridDim.x / TEAM);
     }
 
-    /* As base's, but a cluster a tile has few divisions to do before its first copies: each takes 100 clocks. */
+    /* Like the base's, but with one cluster per tile there are few divisions before the first copies: each takes 100 clocks. */
     __device__ void find_in_cluster(const gg_args &p)
     {
         const int length = base::steps(p);
@@ -85,7 +87,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
             const unsigned part = cluster_rank(), parts = p.splits;
             tile = cluster_index(), first = 0, count = length, fate = WHOLE;
             if (parts > 1) {
-                first = unsigned(length) * part / parts; /* of at most 8 parts: no more than 32 bits */
+                first = unsigned(length) * part / parts; /* at most 8 parts: 32 bits are enough */
                 count = unsigned(length) * (part + 1) / parts - first;
             }
             return;
@@ -93,7 +95,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
         base::template find_in_cluster<true>(p);
     }
 
-    /* The unit's piece number `index`; false: it has not so many. */
+    /* Finds the unit's piece number `index`. False: it does not have so many. */
     __device__ bool find(const gg_args &p, int index)
     {
         if (!PAIR && (ONCE || p.splits > 1)) {
@@ -110,7 +112,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
         index -= (whole - unit + units - 1) / units;
         const int at = base::run_start(p, unit, units); /* the unit's run of the shared tiles' k steps */
         int end = base::run_start(p, unit + 1, units);
-        const int last = end / length * length, from = max(at, last); /* a tile whose end is another's */
+        const int last = end / length * length, from = max(at, last); /* begins the tile whose end another unit has */
         if (from < end) {
             if (index == 0) {
                 tile = whole + end / length, first = from - last, count = end - from, fate = PUBLISH;
@@ -142,7 +144,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
 
     double fa[AHEAD ? 2 * FM : 2][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
-    /* A's fragment i and all of B's of a k step. */
+    /* Reads A's fragment i, or below all of B's fragments, of k step k. */
     template <typename LA> __device__ void fetch_a(unsigned a, int k, int i, double (&to)[MMA_K / 2])
     {
         double r[2][2];
@@ -164,7 +166,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
     }
 
-    /* Some bits of all of a fragment: they are there when all of it is. */
+    /* Some bits of every element of a fragment: they are known only when all of it has been read. */
     static __device__ unsigned used(const double (&fragment)[MMA_K / 2])
     {
         unsigned bits = 0;
@@ -174,7 +176,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         return bits;
     }
 
-    /* This warp has read all it will of stage `done`, here and, of a pair, where the other block has put its half of A. */
+    /* Tells the producers that this warp has read all it needs of stage `done`: its own, and in a pair also the other block's, which puts its half of
+     * A here. */
     static __device__ void release(const ring_type &ring, int done, unsigned nothing)
     {
         if constexpr (PAIR)
@@ -183,7 +186,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             ring.arrive_empty(done, nothing);
     }
 
-    /* 0, which waits for the fragments that were read last from a stage. */
+    /* Returns 0, but only when the fragments read last from a stage have arrived. */
     __device__ unsigned read(unsigned zero, int set, int turn) const
     {
         unsigned bits = used(fa[turn]);
@@ -200,7 +203,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         return zero & bits;
     }
 
-    /* Has this warp nothing of C, in a tile at its edge? */
+    /* Does this warp, in an edge tile, have no elements of C? */
     static __device__ bool idle(const gg_args &p, unsigned order)
     {
         int m, n;
@@ -211,7 +214,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         return !__any_sync(~0u, ordered(order, ORDER_M) + m < int(p.m) && ordered(order, ORDER_N) + n < int(p.n));
     }
 
-    /* Then it lets all stages pass. Its sums are 0, but the compiler is not to know and make code of its own for what becomes of that. */
+    /* An idle warp lets all stages pass. Its sums are 0, but that is hidden from the compiler, which would make separate code for it. */
     __device__ void pass(ring_type &ring, int steps)
     {
 #pragma unroll 1
@@ -224,7 +227,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         each(sum, [](double &of) { asm volatile("" : "+d"(of)); });
     }
 
-    /* The products of `steps` stages; TURNED: B's lines are A. */
+    /* Multiplies `steps` stages. TURNED: the products' A is read from B's lines. */
     template <typename lines_a, typename lines_b, bool TURNED> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
     {
         const int lane = thread_index() % 32;
@@ -237,7 +240,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         for (int i = 0; i < (AHEAD ? FM : 1); i++)
             fetch_a<lines_a>(a + ring.stage * BYTES, 0, i, fa[i]);
         int done = 0;
-        unsigned zero; /* of which the compiler knows nothing: with it an arrival wants a fragment, and comes when all before it were read, too */
+        unsigned zero; /* 0, but the compiler does not know it: combined with a fragment (read) it delays an arrival until that fragment and all
+                        * before it have been read */
         asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
 #pragma unroll 1
         for (int left = steps; left > 0; left--) {
@@ -249,7 +253,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 const int set = s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
                 const unsigned stage = next;
                 if (ahead == 0) {
-                    ring.wait_full(); /* whatever comes next, if only the end of all work */
+                    ring.wait_full(); /* there is always a next stage, even if it only says that all work is done */
                     next = ring.stage * BYTES;
                 }
 #pragma unroll
@@ -289,7 +293,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 count = (count - slice + SLICES - 1) / SLICES;
             clear(sum);
             using singles = lines<true, SINGLES>;
-            map where = {TILE_M, TILE_N, 0, 0, 0, 0}; /* beyond C, if this is at its edge */
+            map where = {TILE_M, TILE_N, 0, 0, 0, 0}; /* outside the tile */
             if (HALVES && idle(p, at)) {
                 pass(ring, count);
             } else if (p.a_kmajor) {
@@ -317,7 +321,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
     }
 
-    /* Starts the copies of a stage: 16 k from k on. Of a pair's A each block fetches half, for both. */
+    /* Starts the copies of a stage: 16 k from k on. In a pair each block fetches half of A for both. */
     static __device__ void copy_stage(const gg_args &p, const ring_type &ring, unsigned to, int m, int n, int k)
     {
         const int rank = PAIR ? int(blockIdx.x) % TEAM : 0;
@@ -346,12 +350,13 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             ring.copy_box(ring.stage, to, &p.map_a, x, y);
     }
 
-    /* Where k is long, blocks that multiply one whole tile after another drift apart in k, and find ever less of each other's operands in L2: at n =
-     * 16384 they read 200 to 290 GB from memory instead of 53. So they count in one word the turns of PACE k steps that they begin, and none is more
-     * than a turn ahead of the mean. If the others do not come, as on a GPU that does more than this, it goes on alone: false. */
+    /* Where k is long, blocks that multiply one whole tile after another drift apart in k and find less and less of each other's operands in L2: at n
+     * = 16384 they read 200 to 290 GB from memory instead of 53. So they count in one word how many rounds of PACE k steps they have begun, and none
+     * gets more than a round ahead of the mean. If the others do not come, as on a GPU that does other work too, it goes on alone and returns
+     * false. */
     static constexpr bool PACED = !PAIR && TILE_M * TILE_N > 64 * 64;
-    static constexpr int PACE = 16, LONG = 6144;  /* k steps; k from which on it pays */
-    static constexpr int TRIES = 100, AGAIN = 64; /* questions, some 80 us; turns until it waits again, once it has in vain */
+    static constexpr int PACE = 16, LONG = 6144;  /* k steps; least k for which it pays */
+    static constexpr int TRIES = 100, AGAIN = 64; /* polls, some 80 us; after waiting in vain a block waits again only every AGAIN rounds */
 
     static __device__ bool keep_pace(const gg_args &p, unsigned turn, bool waits)
     {
@@ -366,14 +371,14 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         return false;
     }
 
-    /* The last block leaves the words as they were. */
+    /* The last block to end resets the words. */
     static __device__ void end_pace(const gg_args &p)
     {
         if (atomicInc(pace_words(p) + 1, gridDim.x - 1) == gridDim.x - 1)
             *pace_words(p) = 0;
     }
 
-    /* By one thread. */
+    /* The producer, run by one thread. */
     static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared)
     {
         work piece;
@@ -384,16 +389,16 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         for (int index = 0; piece.find(p, index); index++) {
             int m, n;
             if (paced)
-                work::template place<12>(p, piece.tile, m, n); /* 12×11 tiles at a time, on 132 SMs */
+                work::template place<12>(p, piece.tile, m, n); /* bands of 12: 12×11 tiles at a time on 132 SMs */
             else
                 work::template place<8>(p, piece.tile, m, n);
-            n += PAIR ? int(blockIdx.x) % TEAM * TILE_N : 0; /* a pair's tile is its blocks' side by side */
+            n += PAIR ? int(blockIdx.x) % TEAM * TILE_N : 0; /* a pair's tile is the tiles of its two blocks side by side */
             int k = piece.first * TILE_K;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
             for (int step = 0; step < stages; step++) {
                 if (paced && step % PACE == 0 && piece.tile < whole)
                     waits = keep_pace(p, turn++, waits);
-                if (index > 0 || step >= STAGES) /* the first are empty */
+                if (index > 0 || step >= STAGES) /* the first STAGES stages are empty */
                     ring.wait_empty();
                 if (step == 0) {
                     give_order(order, ORDER_M, m);
@@ -421,8 +426,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             ring.wait_empty();
             ring.expect_full(ring.stage, 0);
         }
-        /* Arrivals from the other block of a pair may still be under way, and would find nothing if this one left: it stays until all have come. (A
-         * barrier of the cluster does not say so of what is under way, unless it orders memory.) The other's copies are all read by then. */
+        /* Arrivals from the other block of a pair may still be in flight, and must not find this block's shared memory gone: it stays until all have
+         * come. (A cluster barrier does not cover arrivals in flight unless it orders memory.) By then the other block has also read all copies. */
         for (int s = 1; PAIR && s < STAGES; s++) {
             ring.next();
             ring.wait_empty();
@@ -432,7 +437,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     static __device__ void run(const gg_args &p)
     {
         extern __shared__ __align__(1024) char memory[];
-        const unsigned shared = (gg_shared(memory) + 1023) & ~1023u; /* as the swizzle wants it */
+        const unsigned shared = (gg_shared(memory) + 1023) & ~1023u; /* aligned for the swizzle */
         ring_type ring(reinterpret_cast<uint64_t *>(memory + (shared - gg_shared(memory)) + RING_BYTES));
         const bool produces = threadIdx.x / 32 == CONSUMERS / 32;
         if (produces && elect_one()) {
@@ -442,8 +447,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
         __syncwarp();
         if (PAIR)
-            cluster_leave(); /* what the barriers want of memory is part of init */
-        else if (produces) /* who does not wait for anybody */
+            cluster_leave(); /* init has already done what the barriers need in memory ordering */
+        else if (produces) /* the producer waits for nobody */
             asm volatile("bar.arrive 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
         else if (threadIdx.x < CONSUMERS)
             asm volatile("bar.sync 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
@@ -452,7 +457,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             if (produces && elect_one())
                 produce(p, ring, shared);
             __syncwarp();
-            if (!PAIR && p.splits > 1) { /* as finish_share */
+            if (!PAIR && p.splits > 1) { /* matches the barriers of finish_share */
                 cluster_leave();
                 cluster_leave();
             }

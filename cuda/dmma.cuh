@@ -1,8 +1,8 @@
-/* dmma.cuh — the FP64 tensor core product of every dgemm kernel, and its sums; a warp's part of a tile fed from panels [k][m] and [k][n]. */
+/* dmma.cuh — the FP64 tensor core product of every dgemm kernel, its sums, and a warp's part of a tile multiplied from panels [k][m] and [k][n]. */
 #ifndef GG_DMMA_CUH
 #define GG_DMMA_CUH
 
-/* c += a b for one 16×8 fragment. Lane: rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
+/* c += a b for one 16×8 fragment. A lane holds rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
 template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const double (&b)[K / 4])
 {
 #if __CUDA_ARCH__ >= 900
@@ -30,7 +30,7 @@ template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K 
 #endif
 }
 
-/* f of each of a thread's sums. */
+/* Calls f for each of a thread's sums. */
 template <int FM, int FN, typename F> __device__ inline void each(double (&sum)[FM][FN][4], F f)
 {
 #pragma unroll
@@ -42,23 +42,23 @@ template <int FM, int FN, typename F> __device__ inline void each(double (&sum)[
                 f(sum[i][j][e]);
 }
 
-/* All of them 0. */
+/* Sets all of them to 0. */
 template <int FM, int FN> __device__ inline void clear(double (&sum)[FM][FN][4])
 {
     each(sum, [](double &of) { of = 0; });
 }
 
-/* A warp's products of FM × FN fragments from panels in shared memory, [k][m] and [k][n], whose rows are ≡ 2 elements mod 16 (dgemm.cu,
+/* A warp's products of FM × FN fragments from panels in shared memory, [k][m] and [k][n], whose pitches are ≡ 2 elements mod 16 (dgemm.cu,
  * multistage_d.cu). */
 template <int FM, int FN, int MMA_K, int PITCH_A, int PITCH_B> struct gg_dmma {
     double sum[FM][FN][4];
     double fa[2][FM][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
-    /* Which row (or column) of 16 is row `of8` of the first fragment half; 4 further, of the second. This makes both kinds of access free of
-     * conflicts: the 4 k × 4 rows that half a warp reads, and the 8 k × 2 rows it stores transposing. */
+    /* Which row (or column) of 16 is row `of8` of a fragment's first half; the second half is 4 further. With this both kinds of access are free of
+     * bank conflicts: reading 4 k × 4 rows by half a warp, and storing 8 k × 2 rows while transposing. */
     static __device__ int place(int of8) { return of8 % 2 + of8 / 2 % 2 * 8 + of8 / 4 * 2; }
 
-    /* Element e of sum[i][j] from sum[0][0]'s first, where that is place(lane / 4), place(lane % 4 * 2). */
+    /* Position of element e of sum[i][j], counted from sum[0][0]'s first, which is at place(lane / 4), place(lane % 4 * 2). */
     static __device__ constexpr int row(int i, int e) { return i * 16 + e / 2 * 4; }
     static __device__ constexpr int column(int j, int e) { return j / 2 * 16 + j % 2 * 4 + e % 2; }
 
@@ -69,7 +69,7 @@ template <int FM, int FN, int MMA_K, int PITCH_A, int PITCH_B> struct gg_dmma {
         return v;
     }
 
-    /* a, b: where the lane's first elements of k step 0 lie: k lane % 4, row place(lane / 4). */
+    /* a, b: addresses of the lane's first elements of k step 0, which are k lane % 4, row place(lane / 4). */
     __device__ void fetch(int set, unsigned a, unsigned b, int step)
     {
 #pragma unroll

@@ -1,23 +1,24 @@
 /* ffma.cuh — one thread's part of an FP32 tile: TM×TN sums in registers, fed from shared memory [k][m] and [k][n].
  *
  * What decides its speed on Hopper, all measured on an H200 (ncu, bench/results/):
- *  - Issue slots. A scheduler issues one instruction a clock and FFMA needs every one: 16×8 sums cost 128 FFMA and 6 LDS.128 a k, 95.5 %.
- *  - Register banks. An FFMA that reads two registers of one bank (even or odd numbers) takes 2 clocks, three reads take 2 in any case. The order
- *    below keeps one operand in the reuse cache, so two are read: a fragment and a sum, which must differ in parity. ptxas -O1 (cmake/cuda.cmake)
- *    leaves the order of volatile instructions alone and numbers the sums so that they do, all but one FFMA in 64 or 128, if nothing else wants
- *    sums in certain registers: a 16-byte store wants quads. So sums are multiplied by a 1 that ptxas cannot know before they go anywhere.
- *    ptxas -O3 moves the loads to just before their use and has 6 to 10 % of the FFMAs in conflict; with quads it is 50 %.
- *  - Code size. A turn of 32 k of 16×8 sums is 70 KB of code, and ncu saw warps wait for instructions half as often as they issued one. At n = 8192
- *    turns of 4, 8, 16, 32 k ran at 54.3, 55.8, 53.4, 54.6 TF/s; with two blocks of 8×8 sums an SM 8, 16, 32 k ran at
- *    43.4, 44.0, 42.6 (n = 1500), and where k is short, 64, at 34.3, 33.3, 32.5: code comes from memory the first time.
- *  - Shared memory. An LDS.128 takes 4 clocks of its SM's port, but 2 when lanes L and L^1, or L and L^2, all share addresses. gg_lane
+ * - Issue slots. A scheduler issues one instruction a clock and FFMA needs every one: 16×8 sums cost 128 FFMA and 6 LDS.128 per k, 95.5 %.
+ * - Register banks. An FFMA that reads two registers of one bank (even or odd numbers) takes 2 clocks; one that reads three registers takes 2
+ *    in any case. The order below keeps one operand in the reuse cache, so two are read: a fragment and a sum, whose numbers must differ in parity.
+ *    ptxas -O1 (cmake/cuda.cmake) leaves the order of volatile instructions alone and numbers the sums accordingly, with one exception in 64 or 128
+ *    FFMAs, if nothing else wants sums in certain registers. A 16-byte store would: it wants quads. So sums are multiplied by a 1 that ptxas
+ *    cannot know before they are stored. ptxas -O3 moves the loads to just before their use and has 6 to 10 % of the FFMAs in conflict; with
+ *    quads it is 50 %.
+ * - Code size. 32 k of 16×8 sums is 70 KB of code, and ncu saw warps wait for instructions half as often as they issued one. At n = 8192
+ *    loops of 4, 8, 16, 32 k per iteration ran at 54.3, 55.8, 53.4, 54.6 TF/s; with two blocks of 8×8 sums an SM 8, 16, 32 k ran at 43.4, 44.0,
+ *    42.6 (n = 1500), and where k is short, 64, at 34.3, 33.3, 32.5: code comes from memory the first time.
+ * - Shared memory. An LDS.128 takes 4 clocks of its SM's port, but 2 when lanes L and L^1, or L and L^2, all share addresses. gg_lane
  *    spreads lanes so that both operands qualify. */
 #ifndef GG_FFMA_CUH
 #define GG_FFMA_CUH
 
 #include "tile.cuh"
 
-/* Which of LANES (4 or 8) positions along its dimension a lane takes: 4 by bits 1 and 2, 8 by bits 0, 3 and 4. */
+/* A lane's position, out of LANES (4 or 8) along its dimension: 4 by bits 1 and 2, 8 by bits 0, 3 and 4. */
 template <int LANES> __device__ inline int gg_lane(int lane)
 {
     static_assert(LANES == 4 || LANES == 8, "a warp is 4×8 or 8×4 threads");
@@ -29,7 +30,8 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
     float sum[TM][TN];
     float fa[2][TM], fb[2][TN];
 
-    /* 16 bytes of fragment: `piece` counts those of A, then those of B. a, b: shared addresses of this thread's first element of the step. */
+    /* Fetches 16 bytes of fragment number `piece`, counting those of A, then those of B. a, b: shared addresses of this thread's first element of the
+     * step. */
     __device__ void fetch_piece(int set, unsigned a, unsigned b, int k, int piece)
     {
         const bool of_a = piece < TM / 4;
@@ -47,8 +49,9 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
             fetch_piece(set, a, b, k, piece);
     }
 
-    /* The products of one k, from `set`, while the fragments of the k at (a, b, k) are fetched into the other set. Back and forth along the shorter
-     * side, so that consecutive FFMAs share an operand. How far loads are apart and which come first is what ran fastest, 0.3 to 2 %. */
+    /* Multiplies the fragments of one k, in `set`, while those of the k at (a, b, k) are fetched into the other set. The order goes back and forth
+     * along the shorter side, so that consecutive FFMAs share an operand. Which loads come first and how far apart they are is what ran fastest, by
+     * 0.3 to 2 %. */
     template <bool FETCH = true> __device__ void multiply(int set, unsigned a, unsigned b, int k)
     {
         constexpr bool COLUMNS = TN > TM;
@@ -64,7 +67,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         }
     }
 
-    /* The products of KS k from (a, b) on. Their first fragments are here already, and those at (next_a, next_b) are when it returns. */
+    /* A turn multiplies KS k from (a, b) on. Their first fragments must be fetched already; when it returns those at (next_a, next_b) are. */
     template <int KS> __device__ void turn(unsigned a, unsigned b, unsigned next_a, unsigned next_b)
     {
 #pragma unroll
@@ -73,7 +76,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         multiply(1, next_a, next_b, 0);
     }
 
-    /* Likewise, but nothing is fetched ahead. FETCHED: the first fragments are here. */
+    /* The same, but nothing is fetched ahead. FETCHED: the first fragments are there already. */
     template <int KS, bool FETCHED = false> __device__ void turn(unsigned a, unsigned b)
     {
         if (!FETCHED)
@@ -84,7 +87,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         multiply<false>(1, a, b, 0);
     }
 
-    /* As the first, but for the products of the last k, whose fragments are then here. */
+    /* As the first turn, but without multiplying the last k, whose fragments are fetched when it returns. */
     template <int KS> __device__ void turn_but_last(unsigned a, unsigned b)
     {
 #pragma unroll
@@ -101,10 +104,10 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
                 sum[i][j] = 0;
     }
 
-    /* Between the last turn and for_each. */
+    /* To be called between the last turn and for_each. */
     __device__ void settle() const {}
 
-    /* Calls f(m, n, four sums of consecutive m, times one) for all of them, m and n relative to the thread's first. */
+    /* Calls f(m, n, four sums of consecutive m, times `one`) for all sums, m and n relative to the thread's first. */
     template <typename F> __device__ void for_each(float one, F f) const
     {
 #pragma unroll
@@ -116,8 +119,8 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
             }
     }
 
-    /* Stores those of them that are C's times alpha, each four by one instruction; out.plain(). m, n: where the first one goes. Column after column, as
-     * ptxas has no registers for their addresses. */
+    /* Stores the sums that are inside C times alpha, four with each instruction; requires out.plain(). m, n: where the first one goes. It goes column
+     * by column, because ptxas has no registers for all addresses. */
     template <typename OUT> __device__ void store(const OUT &out, int64_t m, int64_t n) const
     {
         float *c = out.c + m + n * out.ld;
@@ -134,7 +137,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         });
     }
 
-    /* Adds the four sums that f gives for each four, in the same order; AT_ONCE of them are asked for at a time. */
+    /* Adds four values that f returns to each four sums, in the order of for_each, with AT_ONCE calls of f ahead of the additions. */
     template <int AT_ONCE = 1, typename F> __device__ void add_each(F f)
     {
         static_assert(TM * TN / 4 % AT_ONCE == 0, "as many each time");
@@ -156,11 +159,11 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
 /* 1, but ptxas does not know. */
 __device__ inline float gg_one(const gg_args &p) { return p.ldc > 0 ? 1.f : 0.f; }
 
-/* Results of a warp with LANES_M 8 on their way to C that 16-byte stores cannot write, or of which a tile has but a part, or that is read: turned over in
- * shared memory they are stored by lanes that have consecutive elements. A lane's own four would touch every sector four times, and be stored by much
- * code (4097x4097x64 by sgemm_tma_128x128 134 -> 92 us). */
+/* Stores the results of a warp with LANES_M 8 where 16-byte stores will not do: C is not aligned, only a part of the tile is inside C, or C is read.
+ * They are transposed in shared memory and stored by lanes that have consecutive elements. Storing a lane's own four would touch every sector four
+ * times and take much code (4097x4097x64 by sgemm_tma_128x128 134 -> 92 us). */
 struct gg_rows {
-    enum { PITCH = 40, BYTES = 4 * PITCH * 4 }; /* elements from one column to the next, for banks' sake; what a warp wants of shared memory */
+    enum { PITCH = 40, BYTES = 4 * PITCH * 4 }; /* elements between columns, chosen to avoid bank conflicts; bytes of shared memory per warp */
     unsigned to, from;
     float *c;
     int64_t ld;
@@ -178,7 +181,7 @@ struct gg_rows {
         column = int(n - out.own_n), columns = int(min(out.n - out.own_n, int64_t(1) << 30));
     }
 
-    /* A lane's four sums as for_each gives them, of all C(i … i+31, j + {0, 4, 8, 12}) from the first on. */
+    /* Takes a lane's four sums as for_each gives them; the warp's are all C(i … i+31, j + {0, 4, 8, 12}), counted from its first row and column. */
     __device__ void put(int i, int j, const float (&v)[4]) const
     {
         asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
@@ -188,7 +191,7 @@ struct gg_rows {
         const auto inside = [&](int e) { return unsigned(row + i) < unsigned(rows) && unsigned(column + j + 4 * e) < unsigned(columns); };
         if (beta != 0)
 #pragma unroll
-            for (int e = 0; e < 4; e++) /* all under way at a time */
+            for (int e = 0; e < 4; e++) /* all loads in flight at a time */
                 if (inside(e))
                     old[e] = at[4 * e * ld];
 #pragma unroll

@@ -1,7 +1,8 @@
-/* gate.cuh — a chain's kernels are all launched, and find out on the GPU whose turn it is (src/tensor.h). On Hopper a kernel's blocks may be there
- * before the kernel ahead has ended (gg_gpu_launch_early), and wait here, at the very beginning, for it to end and for what it has written. They let
- * the next kernel come before they wait, so that the launches of a whole chain are under way while its first kernel runs: it will wait in its turn.
- * So do gg_pack and the product after it. One whose turn it will not be leaves even before. */
+/* gate.cuh — when a chain's kernel runs (src/tensor.h). All kernels of a chain are launched, and find out on the GPU whose turn it is. On Hopper
+ * launches overlap (programmatic dependent launch, gg_gpu_launch_early): a kernel's blocks may start before the kernel ahead has ended. They wait
+ * here, at the very beginning, for it to end and for what it has written. Before they wait they allow the next kernel to start, so that all launches
+ * of a chain are under way while its first kernel runs. gg_pack and the product behind it do the same. A kernel whose turn it cannot be leaves
+ * without waiting. */
 #ifndef GG_GATE_CUH
 #define GG_GATE_CUH
 
@@ -9,16 +10,17 @@
 
 __device__ inline uint32_t gg_verdict(const gg_args &p) { return *static_cast<const volatile uint32_t *>(p.verdict); }
 
-/* Does the verdict say, without having waited, that it will not be this kernel's turn? Its bits are only ever set, so one that rules the kernel's
- * tier out may be acted on at any time; that the first tier is not ruled out, and so no other has its turn, when p.gate_first says that its split has
- * ended. The first tier's product sees to that: it lets the next kernel come after its own wait. */
+/* Does the verdict, read without waiting, already say that it will not be this kernel's turn? Bits of the verdict are only ever set, so a bit that
+ * rules out this kernel's tier may be acted on at any time. That the first tier is not ruled out, so that no other gets its turn, is final only when
+ * the first tier's split has ended; where that is certain p.gate_first has the first tier's bit. The first tier's product makes it certain: it allows
+ * the next kernel to start only after its own wait. */
 __device__ inline bool gg_ruled_out(const gg_args &p, uint32_t verdict)
 {
     return (verdict & p.gate_mask & ~p.gate_value) || (p.gate_value & ~verdict & p.gate_first);
 }
 
-/* Then it leaves, but for block 0, which waits: what follows may rely on all that came before. (All at n = 2048 4 %, at 1025 5 %, at 1153 12 %
- * faster.) */
+/* True: not this kernel's turn, and it leaves without waiting. Only block 0 waits, so that later kernels may rely on all earlier ones having ended.
+ * (Altogether n = 2048 is 4 % faster, 1025 5 %, 1153 12 %.) */
 __device__ inline bool gg_leaves(const gg_args &p, uint32_t verdict)
 {
     if (!gg_ruled_out(p, verdict))
@@ -30,8 +32,9 @@ __device__ inline bool gg_leaves(const gg_args &p, uint32_t verdict)
     return true;
 }
 
-/* Lets the next kernel come. True: it leaves, as above. Asked before all else by those that have something to do before they wait: the sooner a link
- * without a turn leaves the SMs that the product has no work for, the fewer links are left when that ends (n = 2048 and 2049 2 % faster). */
+/* Allows the next kernel to start. True: this one leaves, as above. Called first by kernels that have something else to do before they wait: the
+ * sooner kernels without a turn leave the SMs that the product does not use, the fewer such kernels remain when the product ends (n = 2048 and 2049 2
+ * % faster). */
 __device__ inline bool gg_passed_over(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
@@ -43,7 +46,8 @@ __device__ inline bool gg_passed_over(const gg_args &p)
     return false;
 }
 
-/* True: it is not this kernel's turn, it may leave. Else it is not known yet, and all before this kernel has ended. PRODUCT: from a tier's pieces. */
+/* True: it is not this kernel's turn, and it may leave. False: not known yet, but all kernels before it have ended. PRODUCT: the kernel multiplies a
+ * tier's pieces. */
 template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
@@ -61,15 +65,16 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
     return false;
 }
 
-/* True: it is not this kernel's turn, and it leaves at once. By every thread, before anything is read or written that other kernels write or read. */
+/* True: it is not this kernel's turn, and it must leave at once. Called by every thread before anything is read or written that other kernels write
+ * or read. */
 template <bool PRODUCT = false> __device__ inline bool gg_gated(const gg_args &p)
 {
     return gg_gate<PRODUCT>(p) || (p.verdict && (gg_verdict(p) & p.gate_mask) != p.gate_value);
 }
 
-/* The same for FFMA that touches nothing which others of its chain write: when all tiers are ruled out it is its turn, whatever is still under way.
- * But before it ends all ahead of it must have ended, for which it calls gg_gate_end. (So strips of C are done beside its tiles: operands that fail
- * 2 % faster at n = 1028, 6 % at 1281.) */
+/* The same for FFMA that touches nothing that other kernels of its chain write. Once all tiers are ruled out it is FFMA's turn, whatever is still
+ * running. It must not end before all kernels ahead have ended, for which it calls gg_gate_end. (So strips of C are done beside its tiles: operands
+ * that fail 2 % faster at n = 1028, 6 % at 1281.) */
 __device__ inline bool gg_gated_apart(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
@@ -93,9 +98,9 @@ __device__ inline void gg_gate_end(const gg_args &p)
 #endif
 }
 
-/* For a kernel that has FP16's product in it and what serves if FP16 is ruled out, which this does. That it is ruled out is known when a single block
- * of the split has found something; all that was enqueued before the split has ended then, so there is no need to wait for the rest of it, but before
- * the kernel ends. */
+/* For a kernel that contains FP16's product and also what serves if FP16 is ruled out (`other`). That it is ruled out is known as soon as one block
+ * of the split has set the bit. All that was enqueued before the split has then ended, so `other` need not wait for the rest of the split; the kernel
+ * does before it ends. */
 template <typename PRODUCT, typename OTHER> __device__ inline void gg_either(const gg_args &p, PRODUCT product, OTHER other)
 {
 #if __CUDA_ARCH__ >= 900

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* Words before a workspace, zero between launches, by which blocks tell each other that a part is there. */
+/* Flag words in front of a workspace, zero between launches, by which blocks tell each other that a part is there (parts.cuh). */
 enum { GG_FLAGS = 1024 };
 
 #ifdef __cplusplus
@@ -32,43 +32,44 @@ struct gg_args {
     struct gg_tensor_map map_a, map_b; /* GG_TMA… rows only: op(A) as m×k and op(B) as n×k, m and n contiguous */
     const void *a, *b;
     void *c;
-    void *workspace; /* shared tiles: two slots of tile_m × tile_n partial sums a block */
+    void *workspace; /* shared tiles of GG_PERSISTENT rows: two slots of tile_m × tile_n partial sums per block; other roles: see launch.c */
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
     double alpha, beta;
-    int64_t shared_tiles;           /* the last so many tiles of C are cut along k among all blocks, see tile.cuh; 0: none */
+    int64_t shared_tiles;           /* so many last tiles of C are shared along k by all blocks, see tile.cuh; 0: none */
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
-    int32_t blocks;                 /* likewise its grid */
-    int32_t each;                   /* likewise how many elements of a tile a block of gg_fixup adds up: 64 or 1024 */
-    int32_t splits;                 /* skinny: pieces k is cut in, each of whose sums go to workspace; 1: it is not. slim, GG_TMA…: blocks of a cluster */
-    int32_t groups;                 /* GG_TMA…: clusters that a tile's k is cut among */
+    int32_t blocks;                 /* gg_fixup only: the grid of the kernel before it */
+    int32_t each;                   /* gg_fixup only: how many elements of a tile one block adds up, 64 or 1024 */
+    int32_t splits;                 /* skinny: pieces of k, each of whose sums go to workspace; 1: k is not cut. slim, GG_TMA…: blocks of a cluster */
+    int32_t groups;                 /* GG_TMA…: clusters that share a tile's k */
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
-    uint8_t move_back;              /* tiles at the edges, see tile.cuh */
+    uint8_t move_back;              /* edge tiles are moved back into C, see tile.cuh */
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
-    uint8_t keeps_a, keeps_b;       /* gg_split_bf16: once it is GG_WAS_BF16 all of this operand's pieces are there */
-    uint8_t early;                  /* gg_pack and the product that follows it, which may be there before it has ended, see gate.cuh */
+    uint8_t keeps_a, keeps_b;       /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
+    uint8_t early;                  /* gg_pack and the product behind it: the product may start before gg_pack has ended, see gate.cuh */
 
-    /* Tensor tiers only, see split.cu and tensor.cuh. */
-    void *pieces_a, *pieces_b;      /* op(A) as m×k and op(B) as n×k, split */
-    float *scale_a, *scale_b;       /* what a row's pieces are to be multiplied by; powers of two */
-    uint32_t *verdict;              /* GG_NOT_* of this call, or NULL: this kernel is not one of a chain */
+    /* Tensor tiers only, see src/tensor.h, split.cu and tensor.cuh. */
+    void *pieces_a, *pieces_b;      /* op(A) as m×k and op(B) as n×k, split into pieces */
+    float *scale_a, *scale_b;       /* by row: the factor of its pieces, a power of two */
+    uint32_t *verdict;              /* GG_NOT_* of this call; NULL: this kernel does not belong to a chain */
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
-    uint32_t gate_first;            /* what rules the first tier out, if that is known when this kernel's blocks begin, else 0, see gate.cuh */
+    uint32_t gate_first;            /* the bit that rules the first tier out, if it is final when this kernel's blocks begin, else 0; see gate.cuh */
 };
 
-/* slim_…_two: blocks from the first-th on do the second's work. */
+/* slim_…_two: blocks from `first` on do the second product. */
 struct gg_two_args {
     struct gg_args each[2];
     uint32_t first;
 };
 
-/* tensor_gemm.cuh: up to so many rows or columns of C beyond whole tiles are strips, of which a block does about so many in the time of a tile. */
+/* tensor_gemm.cuh: up to so many rows or columns of C beyond whole tiles are done as strips, of which a block does GG_TENSOR_STRIPS in about the time
+ * of a tile. */
 enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 2 };
 
-/* Its kernels with edges: up to so many are the tiles' own. */
+/* In its kernels with edges: so many rows or columns beyond are taken by the edge tiles themselves. */
 enum { GG_TENSOR_BEYOND = 32 };
 
-/* What split.cu found out about the operands of a call: tiers that cannot serve it. And that tensor_bf16 has served a part of it. */
+/* The bits of the verdict, set by split.cu: tiers that cannot serve this call's operands; and that tensor_bf16 has served a part of the call. */
 enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2, GG_WAS_BF16 = 4 };
 
 #endif

@@ -1,15 +1,15 @@
-/* multistage — strict FP32 (FFMA only) in the small blocks of multistage.cuh, for sm_80 and newer. A k step of 8. Many warps, of few sums a thread: a
- * scheduler with one warp issues every other clock.
+/* multistage — strict FP32 (FFMA only) in the small blocks of multistage.cuh, for sm_80 and newer. A k step of 8. Many warps with few sums per
+ * thread, because a scheduler with one warp issues only every other clock.
  *
  *   multistage_s_128x64  128 threads of 8×8 sums, 25 KB shared memory, 4 blocks an SM
  *   multistage_s_64x64   128 threads of 4×8 sums, 13 KB, 6 blocks
  *   multistage_s_32x32    64 threads of 4×4 sums,  9 KB, 14 blocks: C of few tiles
  *
- * In so many pieces, us, cuBLAS / before / now: 1706x395x1190 54.9 / 69.3 / 58.5 (5), 4323x170x1633 74.1 / 92.5 / 78.4 (5), 33x1154x2062 19.2 / 25.8 / 22.9
- * (12), 5792x192x480 44.9 / 47.0 / 41.1 (2), 518x50x475 12.3 / 13.1 / 11.5 (6).
- * H200, NN, us, cuBLAS / before (k step 16, 8×8 sums a thread everywhere, addresses made anew each step) / now: 1883x325x111 12.0 / 15.5 / 12.2,
- * 4496x208x40 9.4 / 12.6 / 9.1, 2997x712x83 20.3 / 24.5 / 19.9, 4096x4096x16 38 / 30 / 29, 200x200x8 9.7 / 8.0 / 6.1. Where k is long 128x64 reaches
- * 65 % of the FP32 peak. A step of 64x64 is 256 FFMAs of 350 instructions, of 32x32 128 of 220.
+ * H200, us, cuBLAS / before these kernels could cut k / now, in so many pieces: 1706x395x1190 54.9 / 69.3 / 58.5 (5), 4323x170x1633 74.1 / 92.5 /
+ * 78.4 (5), 33x1154x2062 19.2 / 25.8 / 22.9 (12), 5792x192x480 44.9 / 47.0 / 41.1 (2), 518x50x475 12.3 / 13.1 / 11.5 (6).
+ * H200, NN, us, cuBLAS / an earlier version (k step 16, 8×8 sums a thread everywhere, addresses recomputed each step) / this one: 1883x325x111 12.0 /
+ * 15.5 / 12.2, 4496x208x40 9.4 / 12.6 / 9.1, 2997x712x83 20.3 / 24.5 / 19.9, 4096x4096x16 38 / 30 / 29, 200x200x8 9.7 / 8.0 / 6.1. Where k is long
+ * 128x64 reaches 65 % of the FP32 peak. A step of 64x64 is 256 FFMAs of 350 instructions, of 32x32 128 of 220.
  * Registers ≤ 128. Idea: CUTLASS's multi-stage SIMT main loop. Limits: m, n, k < 2^31. */
 #include "ffma.cuh"
 #include "multistage.cuh"
@@ -31,15 +31,15 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int TM, int TN> struct ffma_til
         m = warp_m() + gg_lane<LANES_M>(lane) * 4, n = warp_n() + gg_lane<LANES_N>(lane) * 4;
     }
 
-    /* Where in the stage's panels this thread's fragments begin. */
+    /* Where this thread's fragments begin in the stage's panels. */
     static __device__ unsigned from_a(int m) { return m * 4; }
     static __device__ unsigned from_b(int n) { return n * 4; }
 
-    /* A step: what is to be under way before the copies of another, and the rest. */
+    /* A step: begin() issues what should be in flight before the copies of another step, end() does the rest. */
     __device__ void begin(unsigned a, unsigned b) { ffma::fetch(0, a, b, 0); }
     __device__ void end(unsigned a, unsigned b) { ffma::template turn<TILE_K, true>(a, b); }
 
-    /* Four sums at a time, THREADS of them apart. */
+    /* A part is written and added four sums at a time, THREADS vectors apart. */
     using vector = float4;
 
     __device__ void write(const gg_args &p, float4 *to) const
@@ -62,7 +62,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int TM, int TN> struct ffma_til
             ffma::store(out, tile.m0 + m, tile.n0 + n);
             return;
         }
-        __syncthreads(); /* the ring is free */
+        __syncthreads(); /* the ring's memory is free */
         const gg_rows rows(out, shared + threadIdx.x / 32 * gg_rows::BYTES, tile.m0 + warp_m(), tile.n0 + warp_n());
         ffma::for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) { rows.put(i, j, v); });
     }

@@ -1,9 +1,9 @@
-/* multistage.cuh — small blocks that copy for themselves: for short k, where the time until the first product and to store C is as long as the
- * products, and for few tiles that TMA cannot read.
+/* multistage.cuh — small blocks whose threads all copy and all multiply: for short k, where the time until the first product and to store C is as
+ * long as the products, and for few tiles that TMA cannot read.
  *
- * One tile a block; a ring of stages filled by cp.async, one barrier a step. What counts is instructions, and those between the launch and the first
- * copy most: indices are of 32 bits, and tiles go down the columns of C, which takes one division. Or gridDim.y blocks have a part of a tile's k each,
- * and the last of them to end adds up what all have written, in the order of k; none waits for another.
+ * One tile per block; a ring of stages filled by cp.async, one barrier per step. The number of instructions counts, most of all those between the
+ * launch and the first copy: indices have 32 bits, and tiles go down the columns of C, which takes one division. For split-K gridDim.y blocks each
+ * have a piece of a tile's k; the last of them to finish adds up what all have written, in the order of k; none waits for another.
  *
  * PRODUCT: an FP32 or FP64 tile's products and sums, of multistage.cu or multistage_d.cu. */
 #ifndef GG_MULTISTAGE_CUH
@@ -22,14 +22,14 @@ template <typename PRODUCT> struct multistage {
     using stream_b = gg_stream<T, TILE_N, TILE_K, THREADS, PRODUCT::PITCH_B, VECTORS>;
     static constexpr int BYTES = stream_a::BYTES + stream_b::BYTES, SHARED = STAGES * BYTES;
 
-    /* Of a part of a tile each thread has `own`, 16 bytes at a time, those of all threads side by side. */
+    /* `own` is what each thread has of a part of a tile: 16-byte vectors, with those of all threads side by side. */
     using vector = typename PRODUCT::vector;
     static constexpr int PART = TILE_M * TILE_N * sizeof(T) / 16, OWN = PART / THREADS;
     struct own {
         vector v[OWN];
     };
 
-    /* As many loads under way as registers hold. */
+    /* Adds up the parts, with as many loads in flight as registers hold. */
     static __device__ void add(PRODUCT &product, const vector *parts, unsigned count)
     {
         add_parts<(OWN < 8 ? 8 / OWN : 1)>(
@@ -61,7 +61,7 @@ template <typename PRODUCT> struct multistage {
             steps = int(gg_share(steps, blockIdx.y + 1, gridDim.y) - first);
             k0 = int(first) * TILE_K, k = min(k - k0, steps * TILE_K);
         }
-        int m, n; /* of this thread's first sum, in the tile */
+        int m, n; /* the thread's first sum, in the tile */
         PRODUCT::place(m, n);
         stream_a a(p.a, p.lda, p.a_kmajor, p.a_vec, m0, rows_c, k0, k);
         stream_b b(p.b, p.ldb, p.b_kmajor, p.b_vec, n0, columns_c, k0, k);
@@ -71,12 +71,13 @@ template <typename PRODUCT> struct multistage {
         PRODUCT product;
         product.clear();
 
-        /* The first turns only copy: one place in the code for that, as code comes from memory the first time. */
+        /* The first iterations only copy. That is in the same loop so that the code for copying exists once: code comes from memory the first
+         * time. */
 #pragma unroll 1
         for (int step = 1 - STAGES; step < steps; step++) {
             if (step >= 0) {
                 asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-                __syncthreads(); /* this stage is there, and the one before has been read */
+                __syncthreads(); /* this stage has arrived, and the one before has been read */
                 product.begin(now + at_a, now + at_b);
             }
             const int ahead = step + STAGES - 1;

@@ -4,9 +4,10 @@
  *   multistage_d_32x32  4 warps of 16×16, 17 KB, 8 blocks: C of few tiles
  *
  * With all its blocks an SM reaches 0.77 of the FP64 peak in 64x64's main loop; in 32x32's 0.45, as a warp of 16×16 reads a byte of shared memory for
- * each product, twice what 32×32 does. (Two warps of 32×16 read a quarter less, and were slower but where an SM had 12 blocks.)
- * H200, us, cuBLAS / before / now, in so many pieces: 145x419x1143 16.6 / 21.9 / 17.0 (7), 2997x712x83 24.4 / 30.8 / 24.6, 1578x124x2007 36.0 / 42.5 / 35.3
- * (10), 561x529x2581 57.7 / 59.7 / 53.8 (6), 4097x2001x33 50.8 / 68.6 / 40.4; beside TMA's rows, too, where k is short: 1884x326x112 12.5 / 15.2 / 12.5.
+ * each product, twice what 32×32 does. (Two warps of 32×16 read a quarter less, and were slower except where an SM had 12 blocks.)
+ * H200, us, cuBLAS / before these kernels existed / now, in so many pieces of k: 145x419x1143 16.6 / 21.9 / 17.0 (7), 2997x712x83 24.4 / 30.8 / 24.6,
+ * 1578x124x2007 36.0 / 42.5 / 35.3 (10), 561x529x2581 57.7 / 59.7 / 53.8 (6), 4097x2001x33 50.8 / 68.6 / 40.4; where k is short also for operands
+ * that TMA can read: 1884x326x112 12.5 / 15.2 / 12.5.
  * Registers ≤ 128. Limits: m, n, k < 2^31. */
 #include "dmma.cuh"
 #include "multistage.cuh"
@@ -25,7 +26,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
         m = warp % WARPS_M * WARP_M + product::place(lane / 4), n = warp / WARPS_M * WARP_N + product::place(lane % 4 * 2);
     }
 
-    /* Where in the stage's panels this lane's fragments begin. B's are of the columns that place() has for other lanes. */
+    /* Where this lane's fragments begin in the stage's panels. B's columns are those that place() gives to other lanes. */
     static __device__ unsigned from_a(int m) { return 8 * (threadIdx.x % 4 * PITCH_A + m); }
     static __device__ unsigned from_b(int)
     {
@@ -34,7 +35,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
 
     __device__ void clear() { ::clear(dmma.sum); }
 
-    /* A step: what is to be under way before the copies of another, and the rest. */
+    /* A step: begin() issues what should be in flight before the copies of another step, end() does the rest. */
     __device__ void begin(unsigned a, unsigned b) { dmma.fetch(0, a, b, 0); }
     __device__ void end(unsigned a, unsigned b)
     {
@@ -46,7 +47,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
         }
     }
 
-    /* Two sums at a time, THREADS of them apart. */
+    /* A part is written and added two sums at a time, THREADS vectors apart. */
     using vector = double2;
 
     __device__ void write(const gg_args &, double2 *to) const
@@ -63,12 +64,12 @@ template <int TILE_, int STAGES_> struct dmma_tile {
             dmma.sum[x / 2 / FN][x / 2 % FN][x % 2 * 2] += v[x].x, dmma.sum[x / 2 / FN][x / 2 % FN][x % 2 * 2 + 1] += v[x].y;
     }
 
-    /* Through shared memory, so that a warp's stores are of consecutive elements: as they are, eight lanes have two times four of a column. */
+    /* Stores through shared memory, so that a warp stores consecutive elements: eight lanes hold two times four elements of a column. */
     template <typename OUT> __device__ void store(const gg_args &, const OUT &out, const gg_tile &tile, int m, int n, unsigned shared) const
     {
-        constexpr int EACH = THREADS / TILE_M, AT_ONCE = 8; /* columns, and of a thread */
+        constexpr int EACH = THREADS / TILE_M, AT_ONCE = 8; /* columns stored together; columns per thread in flight */
         static_assert(TILE_N * PITCH_A <= STAGES * TILE_K * (PITCH_A + PITCH_B) && TILE_N % (EACH * AT_ONCE) == 0, "room in the ring, whole turns");
-        __syncthreads(); /* it is free */
+        __syncthreads(); /* the ring's memory is free */
         const unsigned to = shared + (n * PITCH_A + m) * 8;
 #pragma unroll
         for (int j = 0; j < FN; j++)
@@ -90,7 +91,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
             double sum[AT_ONCE], old[AT_ONCE] = {};
             if (out.beta != 0)
 #pragma unroll
-                for (int e = 0; e < AT_ONCE; e++) /* all under way at a time */
+                for (int e = 0; e < AT_ONCE; e++) /* all loads in flight at a time */
                     if (inside(e))
                         old[e] = c[e * EACH * out.ld];
 #pragma unroll

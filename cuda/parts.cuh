@@ -1,27 +1,29 @@
-/* parts.cuh — how the k of a tile is cut among the blocks of one launch, and how they hand each other the parts (sgemm_tma.cu, dgemm_tma.cu; the last
- * function: multistage.cuh).
+/* parts.cuh — how the k of a tile is cut among the blocks of one launch, and how blocks hand each other the parts (sgemm_tma.cu, dgemm_tma.cu,
+ * sgemm_once.cuh; the last function: multistage.cuh).
  *
- * A block's work is a list of pieces: k steps [first, first + count) of a tile. Large C: persistent blocks take whole tiles in turn and share the last
- * ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: a cluster a tile, a piece of k each, or several clusters a tile.
- * Parts that pass between blocks or clusters go through the workspace; a flag before it says that one is there. A block waits only for blocks before
- * it, which run by then. Parts are added in the order of k: sums depend on the grid, never on timing. */
+ * The work of a unit (a block or a cluster) is a list of pieces, a piece being k steps [first, first + count) of a tile. Large C: persistent blocks
+ * take whole tiles in turn and share the last ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: one cluster per
+ * tile, a piece of k per block, or several clusters per tile. Parts that pass between units go through the workspace; a flag in front of it says that
+ * one is there. A unit waits only for units with smaller indices, which are running by then. Parts are added in the order of k: sums depend on the
+ * grid, never on timing. */
 #ifndef GG_PARTS_CUH
 #define GG_PARTS_CUH
 
 #include "tile.cuh"
 
-/* All threads of the cluster. The first kind orders memory, the second does not. */
+/* Barriers of all threads of the cluster. The first orders memory, the second does not. */
 __device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 __device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
 
-/* cluster_sync in two, for what this thread has written to its block's own shared memory: that waits for all of memory, some 1000 clocks. */
+/* cluster_sync in two halves, which order only what this thread has written to its own block's shared memory. cluster_sync itself waits for all
+ * memory operations, some 1000 clocks. */
 __device__ inline void cluster_arrive_shared()
 {
     asm volatile("fence.release.sync_restrict::shared::cta.cluster;\nbarrier.cluster.arrive.relaxed;" ::: "memory");
 }
 __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-/* The cluster's index, the block's in it. */
+/* The cluster's index in the grid; below, the block's in the cluster. */
 __device__ inline int cluster_index()
 {
     int index;
@@ -36,7 +38,8 @@ __device__ inline int cluster_rank()
     return rank;
 }
 
-/* What becomes of a piece's sums: all of a tile; a part for another block; the last part, to which others are added. */
+/* What becomes of a piece's sums. WHOLE: they are the tile. PUBLISH: they are a part for another block. COLLECT: they are the last part, to which the
+ * others are added. */
 enum {
     WHOLE,
     PUBLISH,
@@ -46,8 +49,8 @@ enum {
 /* ⌊of · part / parts⌋ */
 __device__ inline unsigned gg_share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }
 
-/* All in 32 bits, which TMA's coordinates are too. SHORTEST: k steps of a piece, at least. HALVES: see gg_halves of
- * src/kernels.h. What a kernel does first and last of its list is its own. */
+/* A piece, as defined above. Counts are 32 bits, as TMA's coordinates are. SHORTEST: fewest k steps of a piece. HALVES: half tiles are faster, see
+ * gg_halves of src/kernels.h. The order of a block's pieces is up to each kernel. */
 template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false> struct gg_piece {
     int tile, first, count, fate;
 
@@ -58,11 +61,11 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         return (int(p.m) + TILE_M - 1) / TILE_M * ((int(p.n) + TILE_N - 1) / TILE_N) - int(p.shared_tiles);
     }
 
-    /* Rows and columns of tiles, but for half ones. */
+    /* Numbers of tile rows and tile columns, not counting half tiles. */
     static __device__ int full_m(const gg_args &p) { return (int(p.m) + (HALVES ? TILE_M / 2 : TILE_M) - 1) / TILE_M; }
     static __device__ int full_n(const gg_args &p) { return (int(p.n) + (HALVES ? TILE_N / 2 : TILE_N) - 1) / TILE_N; }
 
-    /* Where a tile is: down the columns of a band of GROUP tile rows, band after band; half tiles after all others. */
+    /* Place of tile `index`: down the columns of a band of GROUP tile rows, band after band; half tiles after all others. */
     template <int GROUP> static __device__ void place(const gg_args &p, int index, int &m, int &n)
     {
         const int tiles_m = full_m(p), tiles_n = full_n(p), half = index - tiles_m * tiles_n;
@@ -79,8 +82,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         n = column * TILE_N;
     }
 
-    /* As gg_run_start, in 32 bits; runs are equally long in time, of which a step of a half tile takes two thirds: one warp a
-     * scheduler waits for its fragments. */
+    /* As gg_run_start, in 32 bits. Runs are equally long in time, and a step of a half tile counts as two thirds: with one warp per scheduler nothing
+     * hides the wait for fragments. */
     static __device__ int run_start(const gg_args &p, int block) { return run_start(p, block, gridDim.x); }
 
     static __device__ int run_start(const gg_args &p, int block, int blocks)
@@ -98,7 +101,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         return in_tile < SHORTEST ? at - in_tile : length - in_tile < SHORTEST ? at - in_tile + length : at;
     }
 
-    /* The first of the blocks that have a part of this shared tile, of which `block` has the last. */
+    /* The first of the blocks that have a part of this shared tile; `block` has the last. */
     static __device__ int first_block(const gg_args &p, int tile, int block, int blocks)
     {
         while (run_start(p, block, blocks) > (tile - whole_tiles(p)) * steps(p))
@@ -106,7 +109,7 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         return block;
     }
 
-    /* The one piece of a block in a cluster. SEVERAL: there is more than one a tile. */
+    /* The single piece of a block in a cluster. SEVERAL: a tile always has more than one. */
     template <bool SEVERAL = false> __device__ void find_in_cluster(const gg_args &p)
     {
         const int length = steps(p);
@@ -119,8 +122,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
     }
 };
 
-/* Of eight warps in WARPS_M rows: row and column of one's part of the tile. Two of them share each scheduler, those numbered alike modulo 4: of half
- * a tile, be it rows or columns, each scheduler has one. */
+/* Which part of the tile a warp computes, for eight warps in WARPS_M rows. Two warps share each scheduler, those whose numbers are equal modulo 4.
+ * The parts are assigned so that of half a tile, be it rows or columns, each scheduler has one. */
 template <int WARPS_M> __device__ inline void gg_warp_part(int warp, int &row, int &column)
 {
     static_assert(WARPS_M == 2 || WARPS_M == 4, "2×4 or 4×2 warps");
@@ -128,10 +131,10 @@ template <int WARPS_M> __device__ inline void gg_warp_part(int warp, int &row, i
     row = WARPS_M == 2 ? half : turned, column = WARPS_M == 2 ? turned : half;
 }
 
-/* The flag of a block's part: before the workspace, GG_FLAGS of them, zero between launches. */
+/* The flag that a block's part is there: one of GG_FLAGS words in front of the workspace, zero between launches. */
 __device__ inline unsigned *part_flag(const gg_args &p, int block) { return static_cast<unsigned *>(p.workspace) - GG_FLAGS + block; }
 
-/* The last two of them are for blocks that keep in step: how far all of them are, how many have ended (dgemm_tma.cu). */
+/* The last two flag words serve blocks that keep in step: how far all of them are, and how many have ended (dgemm_tma.cu). */
 __device__ inline unsigned *pace_words(const gg_args &p) { return part_flag(p, GG_FLAGS - 2); }
 
 __device__ inline bool part_is_there(const unsigned *flag)
@@ -141,7 +144,8 @@ __device__ inline bool part_is_there(const unsigned *flag)
     return value;
 }
 
-/* By THREADS threads, which BARRIER is for: waits for the parts of units (blocks, or those of this rank in a cluster) first … unit - 1. */
+/* Waits for the parts of units (blocks, or blocks of this rank in a cluster) first … unit - 1. Called by THREADS threads, which `barrier`
+ * synchronises. */
 template <int THREADS, typename BARRIER>
 __device__ inline void await_parts(const gg_args &p, int first, int unit, int rank, int thread, BARRIER barrier)
 {
@@ -152,7 +156,7 @@ __device__ inline void await_parts(const gg_args &p, int first, int unit, int ra
     barrier();
 }
 
-/* This block's part is written. */
+/* Announces that this block's part is written. */
 template <typename BARRIER> __device__ inline void announce_part(const gg_args &p, int thread, BARRIER barrier)
 {
     __threadfence();
@@ -161,8 +165,8 @@ template <typename BARRIER> __device__ inline void announce_part(const gg_args &
         asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(part_flag(p, blockIdx.x)) : "memory");
 }
 
-/* add(load(from)) for units first … unit − 1, in order, AT_ONCE loads under way at a time: the last again and again where there are fewer, for loads
- * on conditions would wait for each other. */
+/* Calls add(load(from)) for units first … unit − 1 in order, with AT_ONCE loads in flight. Where fewer are left the last is loaded again, because
+ * conditional loads would wait for each other. */
 template <int AT_ONCE, typename INDEX, typename LOAD, typename ADD> __device__ inline void add_parts(INDEX first, INDEX unit, LOAD load, ADD add)
 {
 #pragma unroll 1
@@ -178,7 +182,7 @@ template <int AT_ONCE, typename INDEX, typename LOAD, typename ADD> __device__ i
     }
 }
 
-/* They are read: for the next launch. */
+/* Clears the flags of parts that have been read, for the next launch. */
 template <int THREADS, typename BARRIER>
 __device__ inline void forget_parts(const gg_args &p, int first, int unit, int rank, int thread, BARRIER barrier)
 {
@@ -187,8 +191,8 @@ __device__ inline void forget_parts(const gg_args &p, int first, int unit, int r
         *part_flag(p, from * p.splits + rank) = 0;
 }
 
-/* Where each part of a tile has a block of its own: all threads of a block that has written its part. True: it was the last to do so, and may read all
- * of them. The tile's flag counts, and is 0 again when all have. */
+/* For tiles whose parts each have a block of their own. Called by all threads of a block that has written its part. True: it was the last to do so,
+ * and may read all parts. The tile's flag counts them, and returns to 0 with the last. */
 __device__ inline bool gg_last_part(const gg_args &p, int tile, unsigned parts)
 {
     unsigned before = 0;

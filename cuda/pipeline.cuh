@@ -1,16 +1,16 @@
-/* pipeline.cuh — how operands get from memory to shared memory while other warps multiply.
+/* pipeline.cuh — the producer/consumer pipeline: how operands get from memory to shared memory while other warps multiply.
  *
- * A block is PRODUCERS threads that only copy and some consumer warps that only compute. Between them lies a ring of stages, each one
- * tile step of A and of B, stored [k][m] and [k][n] whatever their layout in memory. A stage has two mbarriers: `full`, on which every
- * producer's copies arrive, and `empty`, on which every consumer warp arrives after its last read. So no thread ever waits for all others,
- * the ring runs ahead into the next tile while consumers store C, and consumers know nothing of layout, alignment or edges.
+ * A block is PRODUCERS threads that only copy and some consumer warps that only compute. Between them lies a ring of stages, each one k step of a
+ * tile's A and B, stored as panels [k][m] and [k][n] whatever their layout in memory. A stage has two mbarriers: `full`, on which every producer's
+ * copies arrive, and `empty`, on which every consumer warp arrives after its last read. So no thread ever waits for all others, the ring runs ahead
+ * into the next tile while consumers store C, and consumers know nothing of layout, alignment or edges.
  *
- * Copies are cp.async of 16 bytes where the contiguous index is m or n and alignment allows, else of one element, which is legal for every
- * address. A k-major operand is transposed on the way: a warp copies 32 contiguous bytes of each of several rows (whole sectors), and rows
- * of a stage are 16 bytes longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0.
- * That costs the producers one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass at small n.
- * Schedulers prefer the consumers to the producers (a ready producer waits 38 clocks for its turn), so a stage is best deep: few turns.
- * sgemm_tma.cu takes only what it uses of the ring. Needs sm_80. */
+ * Copies are cp.async of 16 bytes where the contiguous index is m or n and alignment allows, else of one element, which is legal for every address. A
+ * k-major operand is transposed on the way: a warp copies 32 contiguous bytes of each of several rows (whole sectors), and rows of a stage are 16
+ * bytes longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0. That costs the producers
+ * one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass at small n. Schedulers prefer the consumers to
+ * the producers (a ready producer waits 38 clocks to issue), so few stages of many k are best.
+ * The TMA kernels and tensor_gemm.cuh use only the ring. Needs sm_80. */
 #ifndef GG_PIPELINE_CUH
 #define GG_PIPELINE_CUH
 
@@ -20,13 +20,13 @@ constexpr int GG_PRODUCERS = 128, GG_CONSUMERS = 256; /* threads of a block */
 
 __device__ inline unsigned gg_shared(const void *at) { return unsigned(__cvta_generic_to_shared(at)); }
 
-/* A ring position: stage number and the parity of its current round. */
+/* A position in the ring: stage number, and the parity of its current use. */
 template <int STAGES> struct gg_ring {
     unsigned full, empty; /* shared addresses of the barriers of stage 0; 8 bytes each */
     int stage = 0;
     unsigned parity = 0;
 
-    /* By one thread, before a block-wide barrier. `barriers` holds 2 STAGES of them. */
+    /* The address of the 2 STAGES barriers. init() is called by one thread, before a block-wide barrier. */
     __device__ gg_ring(unsigned barriers) : full(barriers), empty(barriers + 8 * STAGES) {}
     __device__ gg_ring(uint64_t *barriers) : gg_ring(gg_shared(barriers)) {}
 
@@ -49,7 +49,7 @@ template <int STAGES> struct gg_ring {
         }
     }
 
-    /* N ≤ STAGES times next(). */
+    /* next() N times, N ≤ STAGES. */
     template <int N> __device__ void skip()
     {
         stage += N;
@@ -82,14 +82,14 @@ template <int STAGES> struct gg_ring {
         }
     }
 
-    /* The first round finds every stage empty: waiting for the parity before the first passes at once. */
+    /* At the first use every stage is empty: waiting for the parity before the first passes at once. */
     __device__ void wait_empty() const
     {
         while (!passed(empty + 8 * stage, parity ^ 1)) {
         }
     }
 
-    /* Producers: this thread's copies so far fill the stage. */
+    /* Producers: the stage is full when all copies of this thread so far have arrived, and those of the other producers. */
     __device__ void arrive_full() const { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(full + 8 * stage) : "memory"); }
 
 #if __CUDA_ARCH__ >= 900
@@ -107,7 +107,7 @@ template <int STAGES> struct gg_ring {
                      : "memory");
     }
 
-    /* Likewise, to the same place in both blocks of a cluster, in each of which it counts for that block's barrier. */
+    /* The same, to the same place in both blocks of a cluster of two; in each it counts for that block's own barrier. */
     __device__ void copy_box_pair(int stage, unsigned to, const gg_tensor_map *map, int x, int k) const
     {
         asm volatile(
@@ -117,7 +117,7 @@ template <int STAGES> struct gg_ring {
             : "memory");
     }
 
-    /* arrive_empty here and in the other block of a cluster of two: the stage waits for the warps of both. */
+    /* arrive_empty here and in the other block of a cluster of two: the stage is empty only when the warps of both have read it. */
     __device__ void arrive_empty_pair(int done, unsigned nothing) const
     {
         __syncwarp();
@@ -128,10 +128,10 @@ template <int STAGES> struct gg_ring {
     }
 #endif
 
-    /* Consumers: this warp will not read stage `done` again. An arrival overtakes loads that are under way, and the copies it lets in overwrite what
-     * they were to find; the compiler knows nothing of that and puts products after an arrival in the same turn of a loop. So either it is called at
-     * the top of the next turn, when products have used all that was read, or `nothing` is 0 in a way that wants the data read last, see
-     * dgemm_tma.cu. */
+    /* Consumers: this warp will not read stage `done` again. An arrival can overtake loads in flight, and the copies that it allows would overwrite
+     * what those loads were to read. The compiler does not know this, and moves products behind an arrival in the same iteration of a loop. So either
+     * call it at the top of the next iteration, when products have used all that was read, or pass a `nothing` that is 0 but depends on the data read
+     * last, see dgemm_tma.cu. */
     __device__ void arrive_empty(int done, unsigned nothing = 0) const
     {
         __syncwarp();
@@ -141,7 +141,7 @@ template <int STAGES> struct gg_ring {
     }
 };
 
-/* threadIdx.x, read anew: it need not be kept in a register of the main loop, nor anything that follows from it. */
+/* threadIdx.x, read anew, so that neither it nor anything derived from it occupies a register during the main loop. */
 __device__ inline int thread_index()
 {
     int t;
@@ -149,9 +149,9 @@ __device__ inline int thread_index()
     return t;
 }
 
-/* What a producer tells consumers of a piece of work before its first stage is full: its tile, how many stages it has (0: there are no more), and
- * with whose parts its sums are to be added. In a ring of words in shared memory, for one piece more than there are stages: the oldest may be in use
- * while each stage is a piece of its own. */
+/* An order is what a producer tells consumers about a piece of work before its first stage is full: its tile, how many stages it has (0: there are no
+ * more pieces), what becomes of its sums (parts.cuh), and the first unit whose parts are added to them. Orders are in a ring of words in shared
+ * memory, one more than there are stages: the oldest may be in use while each stage belongs to a piece of its own. */
 enum { ORDER_M, ORDER_N, ORDER_COUNT, ORDER_FATE, ORDER_FIRST, ORDER_WORDS };
 
 __device__ inline int ordered(unsigned order, int word)
@@ -166,13 +166,13 @@ __device__ inline void give_order(unsigned order, int word, int value)
     asm volatile("st.shared.s32 [%0], %1;" ::"r"(order + 4 * word), "r"(value) : "memory");
 }
 
-/* The ring's next order; `first` is where it begins. */
+/* The next order in that ring, which begins at `first`. */
 template <int STAGES> __device__ inline unsigned next_order(unsigned order, unsigned first)
 {
     return order == first + STAGES * ORDER_WORDS * 4 ? first : order + ORDER_WORDS * 4;
 }
 
-/* Copies BYTES, of which only the first `present` are read; the rest becomes 0. With none present `from` may be anything. */
+/* Copies BYTES, of which only the first `present` are read; the rest becomes 0. With present = 0 `from` may be any address. */
 template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *from, int present)
 {
     if constexpr (BYTES == 16)
@@ -189,12 +189,12 @@ template <int BYTES> __device__ inline void gg_copy(unsigned to, const void *fro
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 }
 
-/* One operand's part of a stage: TILE_K rows of TILE elements, PITCH apart, and how THREADS threads copy it. */
+/* One operand's part of a stage: TILE_K rows of TILE elements, with a pitch of PITCH, and how THREADS threads copy it. */
 template <typename T, int TILE_, int TILE_K, int THREADS = GG_PRODUCERS> struct gg_panel {
     static constexpr int TILE = TILE_, PITCH = TILE + 16 / int(sizeof(T)), BYTES = TILE_K * PITCH * int(sizeof(T));
 
-    /* Copies PIECE elements at a time: LINES lines of the matrix, LINE of its lines apart, and in each PER_LINE
-     * pieces STEP elements apart. TO_LINE and TO_PIECE are the same steps in the panel. left_*: how much of the matrix lies ahead. */
+    /* Copies PIECE elements at a time, from LINES lines of the matrix that are LINE lines apart, and in each of them PER_LINE pieces that are STEP
+     * elements apart. TO_LINE and TO_PIECE are the same distances in the panel. left_*: how much of the matrix lies ahead. */
     template <int PIECE, int LINES, int LINE, int TO_LINE, int PER_LINE, int STEP, int TO_PIECE>
     static __device__ void copy_lines(unsigned to, const T *from, int64_t ld, bool whole, int left_lines, int left_in_line)
     {
@@ -217,7 +217,7 @@ template <typename T, int TILE_, int TILE_K, int THREADS = GG_PRODUCERS> struct 
             }
     }
 
-    /* `from` is element (0, 0) of the step; left_x and left_k say how much of the matrix lies beyond it. */
+    /* Copies this operand's part of a stage. `from` is element (0, 0) of the step; left_x and left_k say how much of the matrix follows it. */
     static __device__ void copy(unsigned to, const T *from, int64_t ld, bool kmajor, bool vec, int left_x, int left_k)
     {
         const int t = threadIdx.x % THREADS;
@@ -253,7 +253,7 @@ template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_> struct
 
     using work = gg_work<TILE_M, TILE_N, TILE_K>;
 
-    /* What a producer thread does all its life. `shared`: address of stage 0. */
+    /* The loop of a producer thread. `shared`: address of stage 0. */
     static __device__ void produce(const gg_args &p, ring r, unsigned shared)
     {
         constexpr int V = 16 / sizeof(T);
@@ -281,8 +281,8 @@ template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_> struct
     }
 };
 
-/* In rings without a producer each warp counts itself, in a stage's word of shared memory at `readers`, when it leaves the stage. Lane 0 learns how
- * many of WARPS have left before, the last of which begins the count anew; the other lanes get 0. */
+/* In rings without a producer each warp, on leaving a stage, counts itself in that stage's word of shared memory at `readers`. Lane 0 gets how many
+ * of WARPS have left before; the last resets the count. The other lanes get 0. */
 template <int WARPS> __device__ inline unsigned gg_count_reader(unsigned readers, int lane)
 {
     unsigned before;
@@ -293,7 +293,7 @@ template <int WARPS> __device__ inline unsigned gg_count_reader(unsigned readers
     return before;
 }
 
-/* Moves registers from the producer warpgroup to the consumers (sm_90): the whole of one branch of the role switch each. */
+/* Move registers from the producer warpgroup to the consumers (sm_90). Each is executed by the whole of one role. */
 template <int REGISTERS> __device__ inline void gg_give_registers()
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -308,10 +308,10 @@ template <int REGISTERS> __device__ inline void gg_take_registers()
 #endif
 }
 
-/* All consumers of the block, and none of its producers. */
+/* Barrier of all consumers of the block, without its producers. */
 __device__ inline void gg_consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(GG_CONSUMERS) : "memory"); }
 
-/* A block of `kernel`: the ring, then each thread its role. *_REGISTERS: 0, or what moves between the warpgroups. */
+/* Runs a block of `kernel`: sets up the ring, then each thread does its role. *_REGISTERS: 0, or the registers per thread after moving them. */
 template <typename kernel> __device__ inline void gg_run_now(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 800

@@ -1,11 +1,11 @@
 /* plain — the oracle, and the passes over memory that the other kernels share.
  *
- *   plain_s, plain_d     one thread an element of C, k products in ascending order. Legal for every problem on every GPU: the
- *                        last resort of select.c and what the tests compare the fast rows with. A few percent of the peak.
+ *   plain_s, plain_d     one thread an element of C, k products in ascending order. Legal for every problem on every GPU: the last resort of
+ *                        select.c and what the tests compare the fast rows with. A few percent of the peak.
  *   gg_scale_s, _d       C := beta C, for k == 0 or alpha == 0 (A and B are not read; the sign of zero is that of beta C).
- *   gg_fixup_s, _d       C := alpha (part + part + …) + beta C for the tiles that tile.cuh cut along k, parts in ascending k.
+ *   gg_fixup_s, _d       C := alpha (part + part + …) + beta C for the shared tiles of tile.cuh, parts in ascending k.
  *   gg_pack_s            c[i + l ld] = op(A)(i, l) and workspace[j + l ld] = op(B)(l, j), or one of them: lays operands out for TMA, m and n
- *                        contiguous and rows, the next multiple of 16 bytes. Through shared memory when they have to be transposed.
+ *                        contiguous and ld a multiple of 16 bytes. Through shared memory when they have to be transposed.
  *   gg_fetch             16 bytes a thread, m in all, from page-locked memory at a to c.
  *
  * plain and gg_scale walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
@@ -52,8 +52,9 @@ template <typename T> __device__ void scale(const gg_args &p)
     });
 }
 
-/* N consecutive elements of a tile's column, the sum of parts [begin, end). Part 0 is in the second slot of the block before the first that
- * starts inside the tile, part q > 0 in the first slot of the q-th of those; `slots` is the former block's first. */
+/* Sums N consecutive elements of a tile's column over parts [begin, end). Part 0 comes from the block whose run starts before the tile, and is in
+ * that block's second slot; part q > 0 is in the first slot of the q-th block that starts inside the tile. `slots` is the former block's first
+ * slot. */
 template <typename T, int N> __device__ void add_parts(T (&sum)[N], const T *slots, int64_t size, int begin, int end)
 {
     struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) elements {
@@ -80,8 +81,8 @@ template <typename T, int N> __device__ void finish(const gg_args &p, const gg_t
     }
 }
 
-/* Block (t, y): p.each elements of shared tile t, if it was cut: 4 a thread, or one a thread of the first p.each, when the parts are many
- * and dealt out to groups of threads in consecutive shares, which are then added in order. */
+/* Block (t, y) finishes p.each elements of shared tile t, if its k was cut. Either a thread has 4 elements; or, where parts are many, a thread has
+ * one of p.each elements for a consecutive share of the parts, and the shares are then added in order. */
 template <typename T> __device__ void fixup(const gg_args &p)
 {
     if (gg_gated(p))
@@ -120,7 +121,7 @@ template <typename T> __device__ void fixup(const gg_args &p)
     finish(p, tile, element, sum);
 }
 
-/* Blocks `block`, block + blocks, … of 64 m × 32 k. Each thread has 8 elements under way. */
+/* Packs blocks `block`, block + blocks, … of 64 m × 32 k. Each thread has 8 elements in flight. */
 template <typename T>
 __device__ void pack(const T *a, int64_t lda, bool kmajor, T *c, int64_t ldc, int64_t m, int64_t k, int64_t block, int64_t blocks)
 {
@@ -157,7 +158,7 @@ __device__ void pack(const T *a, int64_t lda, bool kmajor, T *c, int64_t ldc, in
     }
 }
 
-/* op(A) by the first p.splits blocks, op(B) by the others. */
+/* Packs op(A) by the first p.splits blocks, op(B) by the others. */
 template <typename T> __device__ void pack(const gg_args &p)
 {
     if (gg_gated(p))
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(THREADS) gg_fixup_s(const __grid_constant__ gg
 #if __CUDA_ARCH__ >= 800
 #define PACKERS 6
 #else
-#define PACKERS 4 /* all that an SM of 1024 threads takes */
+#define PACKERS 4 /* fills the 1024 threads of an SM */
 #endif
 __global__ void __launch_bounds__(THREADS, PACKERS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }

@@ -1,24 +1,24 @@
 /* sgemm.cuh — strict FP32 (FFMA only) for sm_80 and newer, warp-specialised and persistent; see pipeline.cuh for how operands arrive.
  *
- * A block is 128 producer threads and 256 consumers. Consumers form SLICES groups of warps; each group multiplies the whole tile for its
- * share of every stage's k, so that a small tile still has 8 warps of 8×8 results a thread and an SM runs at the rate of a large one.
- * Slices are added at the end through shared memory, in order. A thread keeps TM×TN sums in registers and two sets of fragments: it reads
- * the next k's while it multiplies this one's. LDS.128 reads are conflict-free or broadcast.
+ * A block is 128 producer threads and 256 consumers. Consumers form SLICES groups of warps; a slice is a group's share of every stage's k, for which
+ * it multiplies the whole tile. So a small tile still has 8 warps of 8×8 sums a thread, and an SM runs at the rate of a large one. Slices are added
+ * at the end through shared memory, in order. A thread keeps TM×TN sums in registers and two sets of fragments: it reads the next k's while it
+ * multiplies this one's. LDS.128 reads are conflict-free or broadcast.
  *
  *   sgemm_128x128   1 slice, 88 KB shared memory                    up to 48 TF/s on an H200
  *   sgemm_128x64    2 slices, 164 KB: n = 1024 is one tile an SM    39 at n = 1024, 48 at n = 4096
  *   sgemm_64x64     4 slices, 200 KB (64x64x48: 141 KB)             42 at large n, split tiles with long k
  *   sgemm_32x64     8 slices, 168 KB                                17 at n = 512; a file of its own, which says why
  *
- * Registers ≤ 168. Issue slots allow 94 % of the FP32 peak (66.9 TF/s), what conflicts of register banks are left 87 %; loads from shared memory seem
- * to cost more than their slot (ffma.cuh). */
+ * Registers ≤ 168. Issue slots allow 94 % of the FP32 peak (66.9 TF/s), the remaining register bank conflicts 87 %; loads from shared memory seem to
+ * cost more than their slot (ffma.cuh). */
 #ifndef GG_SGEMM_CUH
 #define GG_SGEMM_CUH
 
 #include "ffma.cuh"
 #include "pipeline.cuh"
 
-/* FFMA: gg_ffma or another with its members. */
+/* FFMA: gg_ffma, or another class with its members. */
 template <template <int, int, int, int, int> class FFMA, int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARPS_N, int LANES_M>
 struct sgemm {
     static constexpr int SLICES = GG_CONSUMERS / 32 / (WARPS_M * WARPS_N), LANES_N = 32 / LANES_M;
@@ -28,8 +28,8 @@ struct sgemm {
     using stages = gg_stages<float, TILE_M, TILE_N, TILE_K, STAGES_>;
     static constexpr int SLICE_BYTES = SLICES > 1 ? SLICES *TILE_M *TILE_N * 4 : GG_CONSUMERS / 32 * gg_rows::BYTES;
     static_assert(SLICES > 1 || LANES_M == 8, "as gg_rows wants it");
-    /* k of a turn of the loop. Where a call is short half as much code, which comes from memory, is worth 2.7 % (16384x128x128), and costs 1.6 % where
-     * it is not; large C is another row's from sm_90 on. */
+    /* k of an iteration of the main loop. In a short call, where code comes from memory, half as much code is worth 2.7 % (16384x128x128); in others
+     * it costs 1.6 %, but from sm_90 on other rows serve large C. */
 #if __CUDA_ARCH__ >= 900
     static constexpr int CHUNK = SLICES == 1 ? 8 : KS;
 #else
@@ -60,9 +60,9 @@ struct sgemm {
             const bool more = work.more();
             ffma.clear();
 
-            /* One stage a turn. The stage after it, of the next tile if need be, is waited for first, so that all the rest is one straight
-             * run of FFMA with the loads of the next k among them: any branch in there costs ptxas its register banks (2 reads of one bank
-             * are 1 clock more), measured 57 -> 46 TF/s. After the very last stage the ring holds old data; what is fetched is not used. */
+            /* One stage per iteration. The stage after it, possibly of the next tile, is waited for first, so that the rest is one straight run of
+             * FFMA with the loads of the next k among them: with any branch in there ptxas loses its register banks (2 reads of one bank take 1 clock
+             * more), measured 57 -> 46 TF/s. After the very last stage the ring holds old data; what is fetched is not used. */
             for (int steps = tile.steps; steps > 0; steps--) {
                 const unsigned done = ring.stage;
                 ring.next();
@@ -87,7 +87,8 @@ struct sgemm {
         }
     }
 
-    /* Where the sum of row m is in a slice's column n, and which row is there: the columns that eight lanes store at one time are in unlike banks. */
+    /* Where row m's sum goes in column n of a slice, and also which row is at a place: a permutation that puts the columns that eight lanes store at
+     * one time in different banks. */
     static __device__ int place(int m, int n)
     {
         constexpr int ROWS = 64 / LANES_M;

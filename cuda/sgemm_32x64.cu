@@ -1,11 +1,11 @@
-/* sgemm_32x64.cu — the row of sgemm.cuh for the smallest C, and for C of few rows or columns, where the producers are what is slow: ptxas -O1,
- * which the other rows want for the sake of gg_ffma, costs it 1 to 10 % there (16×16384×16384 and the like, H200). So it is compiled at -O3, with
- * another arrangement of the same arithmetic: 69 of 512 FFMAs of a turn are in conflict over register banks.
+/* sgemm_32x64.cu — the row of sgemm.cuh for the smallest C, and for C of few rows or columns, where the producers are the bottleneck: ptxas -O1,
+ * which gg_ffma needs in the other rows, costs 1 to 10 % there (16×16384×16384 and the like, H200). So this row is compiled at -O3, with another
+ * arrangement of the same arithmetic: 69 of 512 FFMAs of an iteration have register bank conflicts.
  *
  * Registers ≤ 168. */
 #include "sgemm.cuh"
 
-/* As gg_ffma. ptxas -O3 numbers registers well if sums are kept, from turn to turn, in register pairs of two neighbours, swapped. */
+/* Like gg_ffma. ptxas -O3 numbers registers well if between turns sums are kept in register pairs, two neighbours swapped. */
 template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct ffma_in_pairs {
     static constexpr int LANES_N = 32 / LANES_M;
     float sum[TM][TN];

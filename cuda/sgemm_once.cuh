@@ -1,18 +1,18 @@
-/* sgemm_once.cuh — strict FP32 (FFMA only) for sm_90, operands by TMA, k step 64, 256 threads that multiply: for C of so few tiles that each
- * block has one.
+/* sgemm_once.cuh — strict FP32 (FFMA only) for sm_90, operands by TMA, k step 64, 256 threads that multiply: for C of so few tiles that each block
+ * has one.
  *
  *   sgemm_tma_64x64         8×8 sums a thread, 4 slices of k, 2 blocks an SM
- *   sgemm_tma_64x64_alone   8×8 sums, 4 slices, an SM to itself: as fast, but faster with operands that must be turned over, see below
+ *   sgemm_tma_64x64_alone   8×8 sums, 4 slices, an SM to itself: as fast, but faster with operands that must be transposed, see below
  *   sgemm_tma_64x48         8×12 sums, 8 slices, an SM to itself: n = 576 is 108 tiles, 608 is 130
  *   sgemm_tma_64x96         8×12 sums, 4 slices, an SM to itself: n = 768 is 96 tiles
  *   sgemm_tma_64x128        8×8 sums, 2 slices, an SM to itself: n = 1024 is 128 tiles. Its sums are those of sgemm_128x64 to the bit, so that a
  *                           chain may end with either (src/tensor.c)
  *
- * Each of a block's groups of warps multiplies the whole tile for its slice of a stage's k; they are added up through shared memory at the end, in
- * order. Operands arrive as in sgemm_tma.cu. Those whose k is contiguous are transposed where they lie, a stage or more ahead of the products: by
- * four warps aside in rows that have an SM to themselves (n = 640 TN 22.1 TF/s instead of 19.3), else by pairs of those that multiply. Smaller C:
- * clusters of up to 8 blocks a tile and several clusters a tile, as there: a share of k each, which the blocks of a cluster add up through
- * distributed shared memory. Several clusters of few blocks use more of the GPU than few of many, and cost more to add up: 128x128x16384 runs at 21.2
+ * A slice is the part of each stage's k that one group of warps multiplies, for the whole tile; the slices are added up through shared memory at the
+ * end, in order. Operands arrive as in sgemm_tma.cu. Those whose k is contiguous are transposed in place, a stage or more ahead of the products: by
+ * four extra warps in rows that have an SM to themselves (n = 640 TN 22.1 TF/s instead of 19.3), else by pairs of the warps that multiply. Smaller C:
+ * clusters of up to 8 blocks per tile and several clusters per tile, as there: each has a share of k, and the blocks of a cluster add up through
+ * distributed shared memory. Many clusters of few blocks use more of the GPU than few of many, and cost more to add up: 128x128x16384 runs at 21.2
  * TF/s in 16 pairs a tile, 20.3 in 7 clusters of 4, 19.3 in 3 of 8 (NT).
  *
  * Registers ≤ 128, or 168 for a block alone. NT reached 62 % (n = 1024) and 42 % (768) of the FP32 peak, launch and cold start included.
@@ -29,7 +29,7 @@ namespace
 {
 constexpr int THREADS = 256, TILE_M = 64, TILE_K = 64, TM = 8, LANES_M = 8, LANES_N = 4;
 
-__device__ void block_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); } /* of those that multiply */
+__device__ void block_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); } /* for the threads that multiply */
 
 __device__ float4 load_shared(unsigned at)
 {
@@ -55,15 +55,15 @@ __device__ void store_shared(unsigned at, const float4 &v)
 
 __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w; }
 
-/* TN: sums of a thread along n, of 8 along m. A group of warps, side by side along n, multiplies the whole tile for its slice of a stage's k,
- * which is RUNS runs of consecutive k. ASIDE: warps that do nothing but turn operands over, or 0. COPIES: and start copies, which is 3 % faster for
- * the largest tile, 1 % for others where nothing has to be turned over, and up to 5 % slower where something has. Else the warp that is last to
- * leave a stage starts them. CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 % faster for 64x64
- * alone and 2 % for 64x96 where both operands are turned over, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, of half
- * the code: 64x128 is 1.5 % faster where B is turned over, 0.6 % where A is. WHOLE: a whole tile, where C is not read, is stored by code of its
- * own: n = 576, 640, 768, 1024 1.5 to 3 % faster. Beside the tensor cores' product (tensor_once.cu) both are slower. BY_ROWS: C that is not aligned is
- * stored by gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128; for the other rows, whose clusters' code then lies further away, 64x4096x4096
- * was 3 % slower. */
+/* TN: sums of a thread along n; along m it has 8. A group of warps, side by side along n, multiplies the whole tile for its slice of a stage's k,
+ * which consists of RUNS runs of consecutive k. ASIDE: the number of extra warps that only transpose operands, or 0. COPIES: these warps also start
+ * copies, which is 3 % faster for the largest tile, 1 % for others where nothing is transposed, and up to 5 % slower where something is. Otherwise
+ * the last warp to leave a stage starts them. CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 %
+ * faster for 64x64 alone and 2 % for 64x96 where both operands are transposed, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a
+ * loop, half the code: 64x128 is 1.5 % faster where B is transposed, 0.6 % where A is. WHOLE: a whole tile whose C is not read is stored by code of
+ * its own: n = 576, 640, 768, 1024 1.5 to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and WHOLE are both slower. BY_ROWS: C
+ * that is not aligned is stored by gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows, whose clusters' code
+ * then lies further away, 64x4096x4096 was 3 % slower. */
 template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true, bool BY_ROWS = false>
 struct sgemm_once {
     static constexpr int GROUP = TILE_N / (TN * LANES_N) * 32, SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
@@ -110,7 +110,7 @@ struct sgemm_once {
         }
     };
 
-    /* [ROWS][32 k], swizzled, becomes [32 k][ROWS], where it lies, by TURNERS threads, 4×4 elements at a time. */
+    /* Transposes [ROWS][32 k], swizzled, in place to [32 k][ROWS], by TURNERS threads, 4×4 elements at a time. */
     template <int ROWS, int TURNERS> static __device__ void turn_half(unsigned half)
     {
         constexpr int ROUNDS = (ROWS + 31) / 32 * (64 / TURNERS);
@@ -144,7 +144,7 @@ struct sgemm_once {
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
 
-    /* The ring's stage has landed: this warp's part of it is turned over. */
+    /* Waits for the ring's stage and transposes this warp's part of it. */
     static __device__ void turn(const gg_args &p, const ring_type &ring, unsigned shared)
     {
         const unsigned a = shared + ring.stage * STAGE, b = a + PANEL_A;
@@ -164,11 +164,12 @@ struct sgemm_once {
             ring.wait_full();
             turn_half<TILE_M, 64>(a + warp / 2 * (PANEL_A / 2));
         }
-        ring.arrive_empty(ring.stage, COPIES ? 8 * STAGES : 0); /* that or another barrier is `turned over` */
+        ring.arrive_empty(ring.stage, COPIES ? 8 * STAGES : 0); /* arrives at the barrier that means "transposed": the empty barrier, or with COPIES
+                                                                 * one of its own */
     }
 
-    /* By the warps aside, the first of whose threads starts copies. Where stages have to be turned over it looks whether one is left only when the
-     * next has been. */
+    /* Run by the extra warps, whose first thread also starts copies. Where stages must be transposed it checks whether one has been left only after
+     * transposing the next. */
     static __device__ void turn_and_copy(const gg_args &p, const one_tile &tile, ring_type ring, unsigned shared, int steps, bool turns)
     {
         const int late = turns ? 2 : 0;
@@ -191,8 +192,8 @@ struct sgemm_once {
     static __device__ int at_m(int t) { return gg_lane<LANES_M>(t % 32) * 4; }
     static __device__ int at_n(int t) { return t % GROUP / 32 * (TN * LANES_N) + gg_lane<LANES_N>(t % 32) * 4; }
 
-    /* Vector `at` of the tile: the at / GROUP-th four sums of thread at % GROUP of a slice. WARPS: the warp's lanes have 32 vectors from a multiple of
-     * 32 on. */
+    /* Stores vector `at` of the tile: number at / GROUP of the four-sum vectors of thread at % GROUP in a slice. WARPS: the warp's lanes have 32
+     * consecutive vectors, starting at a multiple of 32. */
     template <bool WARPS> static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, unsigned shared, int at, const float4 &v)
     {
         const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
@@ -213,7 +214,7 @@ struct sgemm_once {
         place.m0 = place.own_m = tile.m0, place.n0 = place.own_n = tile.n0, place.slot = -1;
         const gg_out<float, TILE_M, TILE_N> out(p, place);
         const unsigned to = shared + ((thread / GROUP) * VECTORS + thread % GROUP) * 16;
-        block_barrier(); /* the ring is free: all of its stages are read */
+        block_barrier(); /* after this the ring's memory is free: all stages have been read */
         ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
         block_barrier();
         const auto summed = [&](int at) {
@@ -223,7 +224,7 @@ struct sgemm_once {
                 add(sum, load_shared(shared + (slice * VECTORS + at) * 16));
             return sum;
         };
-        /* In vectors: little code, in one piece, for it comes from memory. */
+        /* In vectors: little code in one piece, because in a short call it comes from memory. */
         if (WHOLE && p.splits == 1 && out.plain()) {
             const int m = tile.m0 + at_m(thread), n = tile.n0 + at_n(thread);
             float *const c = out.c + m + n * out.ld;
@@ -249,7 +250,7 @@ struct sgemm_once {
         if (p.splits == 1)
             return;
 
-        /* Every block adds up its share of the tile; then, if the tile has several clusters, the last one what the others have. */
+        /* Every block of a cluster adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. */
         const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits), fate = tile.piece.fate,
                   first = fate == COLLECT ? unit + 1 - p.groups : unit;
         float4 *const parts = static_cast<float4 *>(p.workspace);
@@ -293,7 +294,7 @@ struct sgemm_once {
     {
         asm volatile("prefetch.tensormap [%0];\nprefetch.tensormap [%1];" ::"l"(&p.map_a), "l"(&p.map_b) : "memory");
         extern __shared__ __align__(1024) char memory[];
-        char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* as the swizzle wants it */
+        char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* aligned for the swizzle */
         ring_type ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * STAGE));
         unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * (STAGE + 16));
         const unsigned readers = gg_shared(counts), shared = gg_shared(shared_memory);

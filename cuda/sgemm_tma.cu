@@ -1,24 +1,24 @@
 /* sgemm_tma — strict FP32 (FFMA only) for sm_90, operands by TMA, k step 32, 256 threads that compute:
  *
- *   sgemm_tma_128x256   16×8 sums a thread, 1 block an SM, 4 stages, turns of 8 k: large C
- *   sgemm_tma_128x128   8×8 sums a thread, 2 blocks an SM, 3 stages, turns of 8 k: C of too few tiles for the other, short k
+ *   sgemm_tma_128x256   16×8 sums a thread, 1 block an SM, 4 stages, inner loop of 8 k: large C
+ *   sgemm_tma_128x128   8×8 sums a thread, 2 blocks an SM, 3 stages, inner loop of 8 k: C of too few tiles for the other, short k
  *
- * In the former one more thread starts the two TMA copies that fill a stage, its first ones before anything else, and tells the others what they are
- * of; its warpgroup gives them registers. That is 1.0 to 2.2 % faster than what the latter, which has no registers to spare, does: the warp that is
- * last to leave a stage starts the copies that fill it again, all stages ahead. Warps are never at one place: while one waits or stores C, the others
- * (of the SM's other block too, if there are two) fill its issue slots.
+ * 128x256 has a producer: one more thread starts the two TMA copies that fill a stage, its first ones before anything else, and tells the consumers
+ * what they are; the rest of its warpgroup gives them its registers. That is 1.0 to 2.2 % faster than the scheme of 128x128, which has no registers
+ * to spare: there the last warp to leave a stage starts the copies that refill it, all stages ahead. Warps drift apart on purpose: while one waits or
+ * stores C, the others (also those of the SM's other block) fill its issue slots.
  *
- * Operands. What TMA cannot read (rows that are not multiples of 16 bytes) gg_pack lays out first. One whose k is contiguous gg_pack turns over for
- * sgemm_tma_128x256: little beside the product of a large C. For sgemm_tma_128x128 it arrives [row][32 k], with TMA's 128-byte swizzle, and is
- * transposed where it lies, once a stage: 4 LDS and 4 STS a thread for 2048 FFMA.
+ * Operands. gg_pack first copies what TMA cannot read (rows that are not multiples of 16 bytes). For sgemm_tma_128x256 it also transposes an operand
+ * whose k is contiguous, which takes little beside the product of a large C. For sgemm_tma_128x128 such an operand arrives as [row][32 k], with TMA's
+ * 128-byte swizzle, and is transposed in place, once a stage: 4 LDS and 4 STS a thread for 2048 FFMA.
  *
- * In the former a warp that has nothing of C, in a tile at its edge, multiplies nothing. Half tiles, which leave each scheduler one of its two warps,
- * take two thirds of the time and come last.
+ * In 128x256 a warp of an edge tile that has no elements of C multiplies nothing. Half tiles (gg_halves of src/kernels.h), in which each scheduler
+ * keeps one of its two warps, take two thirds of the time and come last.
  *
  * Pieces of k. Large C: persistent blocks take whole tiles in turn, then share the last ones ("stream-K", Osama et al. 2023) in equal runs of k
- * steps: a block first does what another waits for, then its whole tiles, then the tile whose earlier parts others have done; it waits for those and
- * adds them in order. It waits only for blocks of lower number, which run by then. Small C: a cluster of up to 8 blocks a tile, each with its share
- * of k; they add up through distributed shared memory. Either way the sum depends on the grid alone, never on timing.
+ * steps. A block first does the piece that another waits for, then its whole tiles, then the tile whose earlier parts others have done; it waits for
+ * those and adds them in order. It waits only for blocks of lower number, which are running by then. Small C: one cluster of up to 8 blocks per tile,
+ * each with its share of k; they add up through distributed shared memory. Either way the sum depends on the grid alone, never on timing.
  *
  * Registers ≤ 240 and ≤ 128, shared memory 205 KB and 102 KB a block. Issue slots allow 95.5 % and 94 % of the FP32 peak (66.9 TF/s on an H200); NT
  * reached 84 % (8192, 4096), 79 % (2048) with 128×256 and 78 % (4096), 67 % (1536), 40 % (768) with 128×128.
@@ -27,12 +27,12 @@
 #include "parts.cuh"
 #include "pipeline.cuh"
 
-/* A block first does what another waits for, then its whole tiles, then the piece that waits for others. */
+/* The order of a block's pieces: first the one that another block waits for, then its whole tiles, then the piece that waits for others. */
 template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES> struct sgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST, HALVES> {
     using base = gg_piece<TILE_M, TILE_N, TILE_K, SHORTEST, HALVES>;
     using base::count, base::fate, base::first, base::tile;
 
-    /* The block's piece number `index`; false: it has not so many. */
+    /* Finds the block's piece number `index`. False: it does not have so many. */
     __device__ bool find(const gg_args &p, int index)
     {
         if (p.splits > 1) {
@@ -67,19 +67,19 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES> struct 
     }
 };
 
-/* CHUNK: k of a turn of the innermost loop, whose code should fit the instruction cache. EITHER: k-major operands are transposed here.
- * CONSUMER_REGISTERS: not 0 where a warpgroup of its own starts the copies, and gives the others registers. */
+/* CHUNK: k of one iteration of the innermost loop, whose code should fit the instruction cache. EITHER: k-major operands are transposed here.
+ * CONSUMER_REGISTERS: not 0 if there is a producer warpgroup, which starts the copies and gives the consumers registers. */
 template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M, int CHUNK, bool EITHER, int CONSUMER_REGISTERS>
 struct sgemm_tma {
     static constexpr bool PRODUCER = CONSUMER_REGISTERS > 0;
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
-    static constexpr int PITCH = 48, ROWS_BYTES = PRODUCER ? LANES_N * PITCH * 4 : gg_rows::BYTES; /* of C, a warp's, see put_elements */
-    /* Barriers; orders, or how many warps have read a stage. */
+    static constexpr int PITCH = 48, ROWS_BYTES = PRODUCER ? LANES_N * PITCH * 4 : gg_rows::BYTES; /* of C, per warp, see put_elements */
+    /* Barriers; then orders (pipeline.cuh), or counts of the warps that have read each stage. */
     static constexpr int WORDS = STAGES * 16 + (PRODUCER ? (STAGES + 1) * ORDER_WORDS : STAGES) * 4;
     static constexpr int RING = STAGES * BYTES + (WORDS + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
-    static constexpr int AT_ONCE = PRODUCER ? 16 : 4; /* loads of a part; with more in the latter row its FFMAs have bank conflicts */
+    static constexpr int AT_ONCE = PRODUCER ? 16 : 4; /* loads of a part in flight; with more, 128x128's FFMAs get bank conflicts */
     using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
     static constexpr bool HALVES = PRODUCER;
     using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES, HALVES>;
@@ -100,7 +100,7 @@ struct sgemm_tma {
         return true;
     }
 
-    /* The first of the blocks, or clusters, whose parts of this tile are collected here. */
+    /* The first of the blocks or clusters whose parts of this tile are collected here. */
     static __device__ int first_unit(const gg_args &p, const piece &t)
     {
         const int unit = blockIdx.x / unsigned(p.splits);
@@ -121,7 +121,8 @@ struct sgemm_tma {
         ring.copy_box(stage, to + A_BYTES, &p.map_b, b_k ? k : t.n0, b_k ? t.n0 : k);
     }
 
-    /* Likewise the step `ahead` steps from the first of `t`, the block's piece number `index`: it may be of a piece behind that, or beyond the last. */
+    /* Fills the step that is `ahead` steps behind the first of `t`, the block's piece number `index`. It may belong to a later piece, or there may be
+     * none. */
     static __device__ void fill_ahead(const gg_args &p, const gg_ring<STAGES> &ring, int stage, unsigned shared, piece t, int index, int ahead)
     {
         while (ahead >= t.steps) {
@@ -132,7 +133,7 @@ struct sgemm_tma {
         fill(p, ring, stage, shared, t, ahead);
     }
 
-    /* [row][32 k], swizzled, becomes [k][row]: 4×4 elements at a time. */
+    /* Transposes [row][32 k], swizzled, to [k][row], 4×4 elements at a time. */
     static __device__ void transpose(unsigned panel)
     {
         static_assert(TILE_K == 32 && TILE_M == 128 && TILE_N == 128 && THREADS == 256, "one 4×4 block a thread");
@@ -154,7 +155,7 @@ struct sgemm_tma {
                          : "memory");
     }
 
-    /* The ring's current stage is there, [k][m] and [k][n]. */
+    /* Waits for the ring's current stage and makes it [k][m] and [k][n]. */
     static __device__ void stage_ready(const gg_args &p, const gg_ring<STAGES> &ring, unsigned shared)
     {
         ring.wait_full();
@@ -170,7 +171,7 @@ struct sgemm_tma {
         }
     }
 
-    /* Steps [step, end) of a piece, of which the consumers learn with the first. */
+    /* Fills steps [step, end) of a piece; with the first it tells the consumers about the piece. */
     static __device__ void fill_steps(const gg_args &p, gg_ring<STAGES> &ring, unsigned shared, unsigned order, const piece &t, int step, int end)
     {
         for (; step < end; step++) {
@@ -181,14 +182,14 @@ struct sgemm_tma {
                 give_order(order, ORDER_COUNT, t.steps);
                 give_order(order, ORDER_FATE, t.fate);
             }
-            if (step + 1 == t.steps) /* not before copies are under way: it takes divisions */
+            if (step + 1 == t.steps) /* only now that copies are in flight: it takes divisions */
                 give_order(order, ORDER_FIRST, first_unit(p, t));
             fill(p, ring, ring.stage, shared, t, step);
             ring.next();
         }
     }
 
-    /* What the one thread that starts the copies does, its first ones before anything else; and then all its life. */
+    /* What the producer's one thread does: its first copies before anything else, below all others. */
     static __device__ void produce_first(const gg_args &p, gg_ring<STAGES> ring, unsigned shared, unsigned orders)
     {
         piece t;
@@ -217,7 +218,7 @@ struct sgemm_tma {
         if (gg_gated(p))
             return;
         extern __shared__ __align__(1024) char memory[];
-        char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* as the swizzle wants it */
+        char *const shared_memory = memory + (-gg_shared(memory) & 1023); /* aligned for the swizzle */
         gg_ring<STAGES> ring(reinterpret_cast<uint64_t *>(shared_memory + STAGES * BYTES));
         unsigned *const counts = reinterpret_cast<unsigned *>(shared_memory + STAGES * BYTES + 16 * STAGES);
         const unsigned readers = gg_shared(counts), orders = readers, shared = gg_shared(shared_memory);
@@ -267,7 +268,7 @@ struct sgemm_tma {
             }
             ffma.clear();
             int step = 0;
-            if (idle) { /* nothing of C is this warp's */
+            if (idle) { /* this warp has no elements of C */
 #pragma unroll 1
                 for (; step < now.steps; step++) {
                     const int done = ring.stage;
@@ -277,12 +278,13 @@ struct sgemm_tma {
                 }
                 a = a0 + ring.stage * BYTES, b = b0 + ring.stage * BYTES;
                 ffma.fetch(0, a, b, 0);
-                asm volatile("" : "+r"(step)); /* no code of its own for what becomes of sums of nothing */
+                asm volatile("" : "+r"(step)); /* keeps the compiler from making separate code for sums that are 0 */
             }
             for (; step < now.steps; step++) {
                 const int done = ring.stage;
                 ring.next();
-                if (PRODUCER || step + 1 < now.steps || more) /* if only the end of all work */
+                if (PRODUCER || step + 1 < now.steps || more) /* with a producer there is always a next stage, even if it only says that all work is
+                                                               * done */
                     stage_ready(p, ring, shared);
                 unsigned others = 0;
                 const unsigned next_a = a0 + ring.stage * BYTES, next_b = b0 + ring.stage * BYTES;
@@ -330,7 +332,7 @@ struct sgemm_tma {
             __syncthreads();
     }
 
-    /* Where a warp's part of a tile begins, and a thread's. */
+    /* Where a warp's part of a tile begins; below, where a thread's begins. */
     static __device__ int warp_m(int warp)
     {
         int row = warp % WARPS_M, column;
@@ -390,7 +392,8 @@ struct sgemm_tma {
         return {out, rows_memory(shared, warp), t.m0 + warp_m(warp), t.n0 + warp_n(warp)};
     }
 
-    /* Where 16-byte stores are illegal the larger tile does as gg_rows, for which ptxas finds it no registers: n = 4095 is 1.4 % faster. */
+    /* For tiles of 128x256 where 16-byte stores are illegal. Does what gg_rows does, for which ptxas does not find enough registers here: n = 4095 is
+     * 1.4 % faster. */
     static __device__ void put_elements(const gg_args &p, const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int thread,
                                         const ffma_type &ffma)
     {
@@ -414,11 +417,11 @@ struct sgemm_tma {
         });
     }
 
-    /* In a cluster every block adds up its share of the slots; then, if a tile has several clusters, the last one what the others have. */
+    /* In a cluster every block adds up its share of the slots. If a tile has several clusters, the last one then adds what the others have. */
     static __device__ void finish_share(const gg_args &p, const piece &t, unsigned shared, int thread, ffma_type &ffma)
     {
         const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits), first = first_unit(p, t);
-        __syncthreads(); /* the ring is free: all of its stages are read */
+        __syncthreads(); /* after this the ring's memory is free: all stages have been read */
         int s = 0;
         ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) {
             asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(shared + (s++ * THREADS + thread) * 16), "f"(v[0]), "f"(v[1]), "f"(v[2]),

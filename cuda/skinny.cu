@@ -1,14 +1,14 @@
-/* skinny — m or n ≤ 16: one operand is large and read once, so the kernel is as fast as memory if enough of it is in flight.
+/* skinny — m or n ≤ 16 (FP64: ≤ 4): one operand is large and read once, so the kernel is as fast as memory if enough of it is in flight.
  *
- * X is the large operand (A, or B when m is the short side), Y the small one with at most COLUMNS columns. A block of 256 threads takes
- * some rows of X and one of p.splits pieces of k; launch.c makes the pieces small enough to fill the GPU. Partial sums of several pieces
- * go to the workspace and skinny_sum adds them in ascending k. Y passes through shared memory, some hundred k at a time.
+ * X is the large operand (A, or B when m is the short side), Y the small one with at most COLUMNS columns. A block of 256 threads takes some rows of
+ * X and one of p.splits pieces of k; select.c makes the pieces small enough to fill the GPU. Partial sums of several pieces go to the workspace and
+ * skinny_sum adds them in ascending k. Y passes through shared memory, some hundred k at a time.
  *
  *   X with x contiguous: 128 rows a block, 4 a thread, 32 apart; the 8 warps share out k and add up at the end, in order.
  *   X with k contiguous: 32 rows a block, 4 a warp; lanes share out k and add up by shuffles at the end.
  *
- * All loads of X are single elements, coalesced to 128 or 256 bytes a warp and legal for every alignment; a thread has 16 of them in flight
- * while it multiplies the 16 before. skinny_s16 spills 80 bytes at 128 registers and is faster so than with more of them and one block an SM. */
+ * All loads of X are single elements, coalesced to 128 or 256 bytes a warp and legal for every alignment; a thread has 16 of them in flight while it
+ * multiplies the 16 before. skinny_s16 spills 80 bytes at 128 registers and is faster so than with more of them and one block an SM. */
 #include "gate.cuh"
 
 constexpr int THREADS = 256, WARPS = THREADS / 32, ROWS = 4;
@@ -55,7 +55,7 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
 {
     if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
         return;
-    constexpr int TURN = 4; /* k at a time */
+    constexpr int TURN = 4; /* k per thread and iteration */
     constexpr int DEPTH = 512;
     static_assert(DEPTH % (TURN * 32) == 0 && DEPTH % (TURN * WARPS) == 0, "turns end within DEPTH");
     __shared__ T y[COLUMNS][DEPTH], shared_sum[WARPS][ROWS * 32];
@@ -70,7 +70,7 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
     const int first = kmajor ? lane : warp, step = kmajor ? 32 : WARPS; /* and its k first, first + step, … */
     T sum[ROWS][COLUMNS] = {};
 
-    const T *row[ROWS]; /* those beyond the end repeat the last */
+    const T *row[ROWS]; /* rows beyond the end repeat the last */
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
         row[r] = v.x + min(x0 + r * dx, v.size_x - 1) * v.x_x;
@@ -140,7 +140,7 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
     }
 }
 
-/* p.tile_n: COLUMNS of the kernel before. */
+/* Adds the pieces' sums. p.tile_n: COLUMNS of the kernel before. */
 template <typename T> __device__ void skinny_sum(const gg_args &p)
 {
     if (sizeof(T) == 4 && gg_gated(p))

@@ -1,17 +1,17 @@
 /* slim — m or n ≤ 16 (FP64: ≤ 4) on sm_90: the large operand X is read once, and reading it takes all the time if nothing else does.
  *
- * Y, the small operand, has up to COLUMNS columns. A block takes some rows of X and one of p.splits pieces of k; the blocks of one row block are a
- * cluster, and add up through each other's shared memory, in ascending k. One launch, no workspace.
+ * Y, the small operand, has up to COLUMNS columns. A block takes some rows of X and one of p.splits pieces of k; the blocks of one block of rows are
+ * a cluster, and add up through each other's shared memory, in ascending k. One launch, no workspace.
  *
  *   X with x contiguous: LANES lanes take U columns of as many vectors of 16 bytes at a time; the block's other lanes other k.
  *   X with k contiguous: a warp takes ROWS rows, U vectors of 512 bytes of each at a time; its lanes share out k.
  *
- * The U (× ROWS) vectors of a thread are a ring: each is loaded again as soon as it is multiplied, so that up to 64 KB a block are on their way at
- * any time. Y comes to shared memory a CHUNK of k ahead, by cp.async, 16 bytes at a time where it lies so. Where 16-byte loads of X are illegal a
- * warp's lanes load consecutive elements, likewise many at a time: 511x1x8191 15.6 us, by vectors 512x1x8192 takes 13 to 14.6. No product is masked
- * by a factor of 0: beyond k nothing is loaded, and 0 meets 0; a 0 for X beside a Y that is there would make NaN of Inf.
+ * The U (× ROWS) vectors of a thread are a ring: each is reloaded as soon as it is multiplied, so that up to 64 KB a block are in flight at any time.
+ * Y is copied to shared memory a CHUNK of k ahead, by cp.async, 16 bytes at a time where its layout allows. Where 16-byte loads of X are illegal a
+ * warp's lanes load consecutive elements, also many at a time: 511x1x8191 15.6 us, by vectors 512x1x8192 takes 13 to 14.6. No product is masked by a
+ * factor of 0: beyond k neither operand is loaded, and both are 0. A 0 for X beside an existing Y would turn Inf into NaN.
  *
- * One long row a warp (slim_d1_long) is read 1.03 to 1.08 times as fast as two side by side; short ones are too little work for a block.
+ * One long row per warp (slim_d1_long) is read 1.03 to 1.08 times as fast as two side by side; short ones are too little work for a block.
  *
  * Loops are short on purpose: with a cold L2 instructions come from memory, too. */
 #include "pipeline.cuh"
@@ -24,7 +24,7 @@ template <typename T> struct alignas(16) slim_vector {
     T v[SIZE];
 };
 
-/* Read once: not to be kept in L1. */
+/* A load of what is read once: not to be kept in L1. */
 template <typename T> __device__ inline slim_vector<T> load_vector(const T *at)
 {
     union {
@@ -49,16 +49,17 @@ template <typename T> __device__ inline T remote(const T *shared, unsigned rank)
     return value;
 }
 
-/* X with x contiguous: LANES lanes side by side, UX columns at a time. With k contiguous: ROWS a warp, UK vectors of each at a time. */
+/* For X with x contiguous: LANES lanes side by side, UX columns at a time. For X with k contiguous: ROWS rows a warp, UK vectors of each at a time. A
+ * turn is one pass over the rings: the U vectors (per row) of every thread. */
 template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUNK> struct slim {
     using vector = slim_vector<T>;
     static constexpr bool PAIRS = sizeof(T) == 4 && COLUMNS > 4;
     static constexpr int V = vector::SIZE, GROUP = 32 * V, SLICES = THREADS / LANES;
     static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, MOST = BLOCK_X > BLOCK_K ? BLOCK_X : BLOCK_K;
-    static constexpr int PITCH = CHUNK + V;                             /* of Y: [column][k] where k is contiguous in X */
-    static constexpr int PITCH_X = COLUMNS > 4 ? COLUMNS + V : COLUMNS; /* else [k][column] */
+    static constexpr int PITCH = CHUNK + V;                             /* of Y in shared memory, [column][k], where k is contiguous in X */
+    static constexpr int PITCH_X = COLUMNS > 4 ? COLUMNS + V : COLUMNS; /* else, as [k][column] */
     static constexpr int BUFFER = COLUMNS * PITCH > CHUNK *PITCH_X ? COLUMNS *PITCH : CHUNK *PITCH_X;
-    static constexpr int PARTS = SLICES * COLUMNS * BLOCK_X; /* in the same place, at the end */
+    static constexpr int PARTS = SLICES * COLUMNS * BLOCK_X; /* the slices' sums, which replace Y at the end */
     static constexpr int Y = 2 * BUFFER > PARTS ? 2 * BUFFER : PARTS;
     static constexpr int SHARED = (Y + COLUMNS * MOST) * int(sizeof(T));
 
@@ -87,7 +88,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         last = min(p.k, (units * (rank + 1) >> shift) * unit);
     }
 
-    /* `bytes` of a T or of 16 bytes, the rest zero. */
+    /* Copies `bytes` of a T or of 16 bytes; the rest becomes zero. */
     template <int SIZE> static __device__ __forceinline__ void copy(T *to, const T *from, int bytes)
     {
         if constexpr (SIZE == 16)
@@ -96,7 +97,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(gg_shared(to)), "l"(from), "r"(bytes), "n"(SIZE) : "memory");
     }
 
-    /* Asks for Y's k from `k` on; rounded up to a turn, with zeros. */
+    /* Starts copying Y's k from `k` on, rounded up to a whole turn with zeros. */
     template <bool KMAJOR, int TURN> __device__ __forceinline__ void ask(T *to, int64_t k) const
     {
         const int depth = int(min(last - k, int64_t(CHUNK))), filled = (depth + TURN - 1) / TURN * TURN, columns = int(swapped ? p.m : p.n);
@@ -113,7 +114,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                         copy<16>(to + c * PITCH + l, c < columns ? from + c * y_ld + l : from, c < columns ? 16 : 0);
                 return;
             }
-            /* A warp takes 8 k of 4 columns: no bank twice in either layout. */
+            /* A warp takes 8 k of 4 columns: no bank conflicts in either layout. */
             constexpr int WIDTH = COLUMNS < 4 ? COLUMNS : 4, HEIGHT = THREADS / WIDTH;
 #pragma unroll 1
             for (int c = threadIdx.x / 8 % WIDTH; c < COLUMNS; c += WIDTH)
@@ -139,7 +140,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         }
     }
 
-    /* Calls turns(y, its k, turns that a whole one follows, whole turns) for every chunk of the piece. */
+    /* Calls turns(y, its k, number of turns that a whole one follows, number of whole turns) for every chunk of the piece. */
     template <bool KMAJOR, int TURN, typename F> __device__ __forceinline__ void chunks(F turns) const
     {
         static_assert(CHUNK % TURN == 0, "turns end within a chunk");
@@ -171,7 +172,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         }
     }
 
-    /* product(u, c, value) for U of k, with the small operand's values from `from` on, 16 bytes at a time; then(u) after each. */
+    /* Calls product(u, c, value) for U of k, reading the small operand's values from `from` on, 16 bytes at a time; then(u) after each u. */
     template <int U, class PRODUCT, class THEN> __device__ __forceinline__ void products(const T *from, PRODUCT product, THEN then)
     {
         constexpr int TAKE = COLUMNS >= V ? 1 : V / COLUMNS;
@@ -193,7 +194,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         }
     }
 
-    /* Rows beyond the last repeat others. */
+    /* For X with x contiguous. Rows beyond the last repeat others. */
     template <int U> __device__ __forceinline__ void rows()
     {
         constexpr int TURN = U * SLICES, FEW = 4;
@@ -202,7 +203,8 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         const T *at = x + min(block_x + lane * V, size_x - V) + (first + slice * U) * ld;
         T sum[COLUMNS][V] = {};
         vector in[U];
-        double pair[COLUMNS][2]; /* sums between turns, two neighbours swapped, so that ptxas puts a sum and what is added to it in unlike banks */
+        double pair[COLUMNS][2]; /* the sums between turns, two neighbours swapped, so that ptxas puts a sum and what is added to it in different
+                                  * register banks */
         auto keep = [&] {
             if constexpr (PAIRS)
 #pragma unroll
@@ -267,7 +269,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             keep();
         });
         take();
-        const T one = p.ldc > 0 ? T(1) : T(0); /* ptxas does not know: else it would want the sums in quads, to store them */
+        const T one = p.ldc > 0 ? T(1) : T(0); /* ptxas does not know it is 1; otherwise it would keep the sums in quads, for storing them */
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
             vector out;
@@ -279,7 +281,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         add_slices<SLICES>();
     }
 
-    /* Likewise where 16-byte loads are illegal: lanes take consecutive elements. */
+    /* The same where 16-byte loads are illegal: lanes take consecutive elements. */
     template <int U> __device__ __forceinline__ void rows_by_elements()
     {
         constexpr int DEPTH = THREADS / BLOCK_X, TURN = U * DEPTH;
@@ -323,7 +325,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             }
     }
 
-    /* Rows beyond the last repeat it. */
+    /* For X with k contiguous. Rows beyond the last repeat it. */
     template <int U> __device__ __forceinline__ void dots()
     {
         constexpr int TURN = U * GROUP;
@@ -337,7 +339,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             const T *from = row + u * GROUP;
             int exist = rows_left;
             if constexpr (ROWS > 2)
-                asm volatile("" : "+r"(exist)); /* one pointer and no steps kept, not ROWS of them */
+                asm volatile("" : "+r"(exist)); /* keeps one pointer and no strides in registers, not ROWS of them */
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 to[r] = load_vector(from);
@@ -395,7 +397,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         add_lanes(sum);
     }
 
-    /* Likewise where 16-byte loads are illegal: lanes take consecutive elements. */
+    /* The same where 16-byte loads are illegal: lanes take consecutive elements. */
     template <int U> __device__ __forceinline__ void dots_by_elements()
     {
         constexpr int TURN = U * 32;
@@ -439,7 +441,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         add_lanes(sum);
     }
 
-    /* Adds up the totals of the cluster's blocks, each block some of them. */
+    /* Adds up the totals of the cluster's blocks; each block does some of them. */
     template <int BLOCK> __device__ __forceinline__ void finish() const
     {
         const T alpha = T(p.alpha), beta = T(p.beta);
@@ -483,7 +485,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             s.template rows<UX>();
         else
             s.template rows_by_elements<COLUMNS == 1 ? 32 : 16>();
-        asm("" : "+r"(block)); /* opaque: nothing that finish() wants is kept in registers until then */
+        asm("" : "+r"(block)); /* opaque: nothing that finish() needs is kept in registers until then */
         const slim again(p, shared, block);
         if (again.kmajor)
             again.template finish<BLOCK_K>();
@@ -504,7 +506,7 @@ GG_SLIM_ROW(slim_d1_long, 2, double, 1, 16, 16, 16, 1, 2048)
 GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 16, 8, 2, 1024)
 GG_SLIM_ROW(slim_d4, 2, double, 4, 8, 32, 2, 2, 1024)
 
-/* Two problems of such a row in one launch, that is one launch less: both strips of a C. */
+/* Two problems of such a row in one launch, for both strips of a C: saves a launch. */
 #define GG_SLIM_TWO(row, per_sm, ...)                                                                                                                \
     static_assert(gg_shared_##row##_two == gg_shared_##row, "kernels.def");                                                                          \
     extern "C" __global__ void __launch_bounds__(THREADS, per_sm) row##_two(const __grid_constant__ gg_two_args two)                                 \

@@ -1,10 +1,11 @@
-/* split — the operands of a tensor tier: each FP32 element as FP16 or BF16 pieces, and the certificate that they will do.
+/* split — the operands of a tensor tier (src/tensor.h): splits each FP32 element into FP16 or BF16 pieces, and certifies that they are accurate
+ * enough.
  *
- * One pass over op(A) (m×k) and op(B) (n×k), whatever their layout, pitch and alignment; "row" is a row of either. A block takes 128 rows
- * and p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by
- * side, so that loads and stores are whole sectors in both layouts. Rows of contiguous k that are not aligned are loaded by the whole warp, one
- * after the other, and dealt out through shared memory. What it writes is the very image of shared memory that tensor_gemm.cuh and tensor_mma.cu want:
- * [128 rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond k.
+ * One pass over op(A) (m×k) and op(B) (n×k), whatever their layout, pitch and alignment; "row" is a row of either. A block takes 128 rows and
+ * p.splits chunks of 64 k. A thread takes 8 consecutive k of a row at a time; 4 threads of a warp share a row and 8 rows lie side by side, so that
+ * loads and stores are whole sectors in both layouts. Rows of contiguous k that are not aligned are loaded by the whole warp, one after the other,
+ * and redistributed ("dealt") through shared memory. The output is the exact image of shared memory that tensor_gemm.cuh and tensor_mma.cu need: [128
+ * rows][step of 32 k][piece][row][k of the step], 16-byte units swizzled as wgmma reads them, zeros beyond k.
  *
  * FP16 (gg_split_fp16; gg_split_tf32 writes hi only). A row is scaled by a power of two such that the largest of its first 32 elements lies
  *   in [2^12, 2^13). x = hi + lo, to 2^-23 |x| where |x| >= 1/2, else to 2^-25 (scaled). Certified when every row is all zeros or
@@ -13,14 +14,14 @@
  *       their products dwarf what small elements lose, and no dot product has so few terms that FFMA would be better;
  *     - the scale is within 2^±45, so that no sum can overflow or become subnormal.
  * BF16 (gg_split_bf16). x = a0 + a1 + a2 exactly. Certified when every element is 0 or within 2^-58..2^49, and at least 40 of 64 are not 0.
- * gg_certify looks for both and writes nothing. docs/precision.md says what follows from the certificates.
+ * gg_certify checks both and writes no pieces. docs/precision.md says what follows from the certificates.
  *
- * A verdict ends the pass early, within a chunk of where it is found: wide data cost a tier no more than its first blocks. The FP16 pass rules out
- * BF16, too, where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes.
+ * A verdict ends the pass early, within a chunk of where it is found: operands of wide range cost a tier no more than its first blocks. The FP16 pass
+ * also rules out BF16 where it meets elements that are too large or too small for that, so a NaN at the very end does not cost two passes.
  *
- * At n = 1024 it is a quarter of the call, and that is instructions, each fetched for the first time: so loads that know nothing to be beyond the
- * matrix, sizes compared as integers, no division (10.1 -> 8.5 us by ncu at 1024, 22.4 -> 20.7 at 2048). Registers <= 80, 34 KB of shared memory, 3
- * blocks an SM. */
+ * At n = 1024 the split is a quarter of the call, and what takes time is instructions, each fetched for the first time. Hence loads without bounds
+ * checks where nothing is beyond the matrix, sizes compared as integers, and no division (10.1 -> 8.5 us by ncu at 1024, 22.4 -> 20.7 at 2048).
+ * Registers <= 80, 34 KB of shared memory, 3 blocks an SM. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -29,15 +30,15 @@
 #if __CUDA_ARCH__ >= 800
 constexpr int THREADS = 256, ROWS = GG_TENSOR_TILE, CHUNK = 64, ENOUGH = 40, PIECE_BYTES = ROWS * GG_TENSOR_STEP * 2;
 
-/* A warp's rows of a chunk, where they are dealt out: 8 rows begin at 8 times 4 different banks. */
+/* A warp's rows of a chunk in shared memory, for redistribution. With this pitch 8 rows begin 4 banks apart. */
 constexpr int OF_WARP = 16, PITCH = CHUNK + 4, DEALT = THREADS / 32 * OF_WARP * PITCH;
 
-/* A block's share of the work, and a thread's: two rows, 8 apart, of each chunk 8 elements in both halves. Rows beyond the matrix are its last one
- * again: nothing of C comes of them. */
+/* A block's share of the work, and a thread's: two rows, 8 apart, 8 elements in both halves of each chunk. Rows beyond the matrix repeat its last
+ * one: nothing of C depends on them. */
 struct share {
     const gg_args &p;
-    const float *x[2]; /* the rows, their first elements of this thread */
-    char *to;          /* where the pieces of the chunk's first half go, of the first row */
+    const float *x[2]; /* the thread's first elements of its two rows */
+    char *to;          /* destination of the pieces of the chunk's first half, first row */
     int64_t ld;
     int k, chunk, end; /* of 64 k */
     int rows;          /* of the block */
@@ -64,7 +65,7 @@ struct share {
              gg_swizzled(in_block(), lane_k() / 8);
     }
 
-    /* Which 128 rows, those of A first; some in the last plane of the grid may be beyond. */
+    /* Which block of 128 rows, those of A first. Some in the last plane of the grid may be beyond the last row. */
     static __device__ int block_row() { return blockIdx.z * gridDim.y + blockIdx.y; }
     static __device__ bool is_beyond(const gg_args &p) { return block_row() >= int(gg_ceil_div(p.m, ROWS) + gg_ceil_div(p.n, ROWS)); }
 
@@ -73,7 +74,7 @@ struct share {
     static __device__ int of_warp() { return threadIdx.x / 32 * OF_WARP; } /* its first row in the block */
     static __device__ int in_block() { return of_warp() + threadIdx.x % 8; }
 
-    /* Where what this thread's rows' pieces are to be multiplied by goes. */
+    /* Where the scale of this thread's row h goes. */
     __device__ float *scale(int h) const
     {
         const int block = is_a ? block_row() : block_row() - int(gg_ceil_div(p.m, ROWS));
@@ -82,14 +83,14 @@ struct share {
 
     static __device__ int lane_k() { return threadIdx.x % 32 / 8 * 8; }
 
-    /* ptxas is not to compute multiples of it ahead of the loop over chunks, where there are no registers for them. */
+    /* Keeps ptxas from computing multiples of the step ahead of the loop over chunks, where there are no registers for them. */
     static __device__ int64_t opaque(int64_t step)
     {
         asm volatile("" : "+l"(step));
         return step;
     }
 
-    /* 8 elements of a row from k0 on, k0 plus the thread's offset; all are there. */
+    /* Loads 8 elements of a row, from k0 plus the thread's offset on; all exist. */
     __device__ void load(float (&v)[8], int h, int k0) const
     {
         const float *from = x[h] + k0 * k_step();
@@ -104,7 +105,8 @@ struct share {
             v[i] = *from;
     }
 
-    /* The warp's lines, a thread's elements of them. ALL: none is beyond the matrix. LAST: the chunk may be the last: zeros beyond k. */
+    /* Loads the warp's lines together, consecutive lanes consecutive elements. ALL: no row is beyond the matrix. LAST: the chunk may be the last one:
+     * zeros beyond k. */
     template <bool ALL, bool LAST> __device__ void load_lines(float (&v)[2][2][8]) const
     {
         float *const all = &v[0][0][0];
@@ -154,7 +156,7 @@ struct share {
         }
     }
 
-    /* To be called between load and the use of v. memory: the block's, DEALT of it. */
+    /* Redistributes v if it was loaded by lines; to be called between load and the use of v. memory: DEALT floats of the block's shared memory. */
     __device__ void deal(float (&v)[2][2][8], float *memory) const
     {
         if (!is_dealt())
@@ -178,16 +180,16 @@ struct share {
                 }
     }
 
-    /* Is the row's chunk, of whose elements this thread saw `count` that count, too thin? */
+    /* Are too few elements of the row's chunk large enough? `count` is how many this thread saw. */
     __device__ bool thin(int count, int h) const;
 };
 
-/* An element's bits less the sign, times two: in the order of sizes, Inf and NaN last. */
+/* An element's bits without the sign, times two: ordered by magnitude, Inf and NaN last. */
 __device__ inline unsigned size_of(float x) { return __float_as_uint(x) << 1; }
 
-/* The largest and the smallest but 0 of some elements. */
+/* The largest and the smallest nonzero magnitude of some elements. */
 struct range {
-    unsigned most = 0, least = ~0u; /* the smallest less one, so that 0 is none */
+    unsigned most = 0, least = ~0u; /* the smallest minus one, so that 0 does not count */
 
     __device__ void add(unsigned size)
     {
@@ -195,11 +197,11 @@ struct range {
         least = min(least, size - 1);
     }
 
-    /* Is one that BF16's pieces cannot be: too large, too small, Inf or NaN? */
+    /* Is there an element that BF16's pieces cannot represent: too large, too small, Inf or NaN? */
     __device__ bool beyond_bf16() const { return most >= (127u + 49) << 24 || least < ((127u - 58) << 24) - 1; }
 };
 
-/* Over the 4 threads that share a row. */
+/* Combines x over the 4 threads that share a row. */
 template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
 {
     x = f(x, __shfl_xor_sync(~0u, x, 8));
@@ -209,10 +211,10 @@ template <typename F> __device__ inline auto over_row(F f, decltype(f(0, 0)) x)
 template <int PIECES_> struct fp16_tier {
     static constexpr int PIECES = PIECES_;
     static constexpr unsigned NOT = GG_NOT_FP16;
-    static constexpr bool KEEPS = false; /* is never split anew */
+    static constexpr bool KEEPS = false; /* it never splits anew */
     float scale[2];                      /* of this thread's two rows */
-    unsigned most[2];                    /* the size that no element may exceed; 0 where the first elements are: all must be */
-    bool bad = false, bad_next = false;  /* for this tier; for BF16 */
+    unsigned most[2];                    /* size_of the largest allowed element; 0 if the row's first elements are 0, as then all must be */
+    bool bad = false, bad_next = false;  /* ruled out: this tier; BF16 */
 
     __device__ void look(const share &s)
     {
@@ -232,10 +234,10 @@ template <int PIECES_> struct fp16_tier {
         }
     }
 
-    /* What a row's pieces are to be multiplied by. */
+    /* The factor of a row's pieces. */
     __device__ float back(int h) const { return 1 / scale[h]; }
 
-    /* The pieces of 8 elements; how many of them count. */
+    /* Splits 8 elements into pieces; returns how many are large enough to count. */
     __device__ int split(const float (&v)[8], int h, uint4 (&out)[PIECES])
     {
         __half2 *hi = reinterpret_cast<__half2 *>(&out[0]), *lo = reinterpret_cast<__half2 *>(&out[PIECES - 1]);
@@ -306,8 +308,8 @@ __device__ inline bool share::thin(int count, int h) const
     return count < ENOUGH && inside[h] && (chunk + 1) * CHUNK <= k;
 }
 
-/* gg_gated again and again: the verdict is read along with the operands. Of a block's warps the first to find something says so: when all fail at
- * once, a word for all blocks is a queue. */
+/* Splits a block's share, checking its gate again and again: the verdict is read together with the operands. Only the first warp of a block to find
+ * something reports it, because if all did at once they would queue for that one word. */
 template <typename TIER> __device__ void split(const gg_args &p)
 {
     __shared__ unsigned said;

@@ -1,25 +1,25 @@
-/* stream.cuh — one operand's way from memory into the ring of a block whose threads all copy and all multiply (multistage.cuh). What counts is
- * instructions, and those before the first copy most: a thread's way is a pointer and a distance, whatever the layout. Needs sm_80. */
+/* stream.cuh — copies one operand from memory into the ring of a block whose threads all copy and all multiply (multistage.cuh). The number of
+ * instructions counts, most of all before the first copy: so a thread's copies are a pointer and a distance, whatever the layout. Needs sm_80. */
 #ifndef GG_STREAM_CUH
 #define GG_STREAM_CUH
 
 #include "tile.cuh"
 
-/* A stage holds TILE_K k of TILE rows, as [k][row], PITCH elements apart. A warp copies 8 k of 4 rows where k is contiguous, else rows of a k, if
- * it can (and VECTORS) by 16 bytes: not in small tiles, where it saves less than finding out costs. */
+/* A stage holds TILE_K k of TILE rows as [k][row], with PITCH elements from one k to the next. A warp copies 8 k of 4 rows where k is contiguous,
+ * else rows of one k, by 16 bytes if possible and if VECTORS: small tiles do without, because it saves less than finding out costs. */
 template <typename T, int TILE, int TILE_K, int THREADS, int PITCH, bool VECTORS> struct gg_stream {
     static constexpr int SIZE = sizeof(T), V = 16 / SIZE, BYTES = TILE_K * PITCH * SIZE;
-    static constexpr int PIECES = TILE * TILE_K / THREADS;             /* a thread's, of a step */
-    static constexpr int ROWS = THREADS / TILE_K, KS = THREADS / TILE; /* from one to the next: rows where k is contiguous, else k */
+    static constexpr int PIECES = TILE * TILE_K / THREADS;             /* that a thread copies in a step */
+    static constexpr int ROWS = THREADS / TILE_K, KS = THREADS / TILE; /* distance between a thread's copies: rows where k is contiguous, else k */
     static_assert(TILE % ROWS == 0 && TILE_K % (VECTORS ? V * KS : KS) == 0, "whole pieces");
-    const char *from; /* the next step's first */
-    int64_t apart;    /* bytes from one to the next */
-    unsigned to;      /* in the stage */
-    int count, last;  /* that exist, of a step and of the last one */
+    const char *from; /* the first source of the next step */
+    int64_t apart;    /* bytes between a thread's sources */
+    unsigned to;      /* the thread's first place in the stage */
+    int count, last;  /* copies that exist: in a step, in the last step */
     const bool kmajor, vec;
 
-    /* first: the tile's first row; k0, k: the first k, and how many there are. What is opaque below stays in registers; ptxas would rather make it
-     * anew each step. */
+    /* first: the tile's first row; k0, k: the first k, and how many there are. The asm below keeps values in registers, which ptxas would rather
+     * recompute each step. */
     __device__ gg_stream(const void *base, int64_t ld, bool is_kmajor, bool aligned, int first, int rows, int k0, int k)
         : kmajor(is_kmajor), vec(VECTORS && aligned && !is_kmajor && first % V == 0 && rows >= TILE)
     {
@@ -34,7 +34,7 @@ template <typename T, int TILE, int TILE_K, int THREADS, int PITCH, bool VECTORS
         asm("" : "+l"(apart), "+r"(to));
     }
 
-    /* N of EACH bytes, TO elements apart in the stage; those that do not exist become 0. Returns where the next would be. */
+    /* Copies N times EACH bytes, TO elements apart in the stage, with zeros for what does not exist. Returns where the next source would be. */
     template <int EACH, int N, int TO> __device__ const char *pieces(unsigned stage) const
     {
         const char *at = from;

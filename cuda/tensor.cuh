@@ -1,18 +1,18 @@
-/* tensor.cuh — sums of products of FP16 or BF16 pieces on the tensor cores, to FP32 accuracy: what split.cu, tensor_gemm.cuh and tensor_mma.cu
+/* tensor.cuh — products of FP16 or BF16 pieces on the tensor cores, summed to FP32 accuracy: what split.cu, tensor_gemm.cuh and tensor_mma.cu
  * share. */
 #ifndef GG_TENSOR_CUH
 #define GG_TENSOR_CUH
 
 #include "pipeline.cuh"
 
-constexpr int GG_TENSOR_TILE = 128; /* rows of A and of B a block takes: the unit of the pieces' layout */
+constexpr int GG_TENSOR_TILE = 128; /* rows of A and of B per block: the unit of the pieces' layout */
 constexpr int GG_TENSOR_STEP = 32;  /* k of a stage: as many as may be summed before FP32 registers must take over */
 
-/* Offset of 16-byte unit `unit` (8 k) of row `row` in a piece of [rows][GG_TENSOR_STEP] 16-bit elements: wgmma's 64-byte swizzle.
- * 8 rows of one unit are at different banks, as ldmatrix wants them. */
+/* Offset of 16-byte unit `unit` (8 k) of row `row` in a piece of [rows][GG_TENSOR_STEP] 16-bit elements: wgmma's 64-byte swizzle. One unit of 8
+ * consecutive rows is in different banks, as ldmatrix wants it. */
 __device__ inline int gg_swizzled(int row, int unit) { return row * (GG_TENSOR_STEP * 2) + (unit ^ (row >> 1 & 3)) * 16; }
 
-/* Which pieces of A and B the i-th product of corr takes, all but that of the leading pieces. */
+/* The products of a tier. a(i) and b(i): which pieces of A and B the i-th product of corr takes; main is the product of the leading pieces. */
 struct gg_tf32_products {
     static constexpr int PIECES = 1, CORR = 0;
     static constexpr bool HALF = true;
@@ -34,7 +34,7 @@ struct gg_bf16_products {
     static __device__ constexpr int b(int i) { return i < 3 ? 2 - i : 4 - i; } /* 2 1 0 1 0 */
 };
 
-/* alpha and beta, out of the double that each is in, and C's pitch; not before they are wanted, as the main loop has no registers for them. */
+/* alpha and beta, converted from double, and C's pitch. Built only when they are needed, as the main loop has no registers for them. */
 struct gg_factors {
     float alpha, beta;
     int64_t ldc;
@@ -53,7 +53,7 @@ struct gg_factors {
     }
 };
 
-/* A warp's last step, 16 sums a lane at a time: v[e][r] goes to to(e, r) if (e, r) is inside C. Loads first, as they take long. */
+/* The last step of storing, for 16 sums per lane: v[e][r] goes to to(e, r) if (e, r) is inside C. All loads come first, as they take long. */
 template <typename INSIDE, typename SCALE, typename TO>
 __device__ inline void gg_put(const gg_factors &by, const float (&v)[4][4], INSIDE inside, SCALE scale, TO to)
 {

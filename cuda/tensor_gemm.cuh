@@ -1,25 +1,26 @@
-/* tensor_gemm.cuh — sgemm on the tensor cores of sm_90 to FP32 accuracy, from the pieces that split.cu writes: persistent, tile 128×128, 384 threads.
+/* tensor_gemm.cuh — sgemm on the tensor cores of sm_90 to FP32 accuracy, from the pieces that split.cu writes (src/tensor.h): persistent, tile
+ * 128×128, 384 threads.
  *
- * A warpgroup copies (one thread of it), two compute 64 columns of C each. wgmma truncates: its sums must be moved to FP32 registers, which
- * round to nearest, every 32 k. So a thread keeps three sets of 64 sums: `main`, the products of the leading pieces over 32 k; `corr`, all
- * other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores' hands for longer; and `master`, to which main is added
- * while the tensor cores work on corr: they never wait for it. Every GROUP steps (512 k) master and corr are added to the total, which has
- * no room in registers and lies in shared memory, and begin anew: so errors hardly grow with k, neither by what adding to master rounds nor by
- * what the tensor cores cut from corr. One or two steps more than that still go with the last group (n = 2049 1 % faster). (Kahan's summation into
- * master would do the former, but its 128 more FADDs a thread cost 27 % at n = 4096.)
+ * One thread of a producer warpgroup copies; two consumer warpgroups compute 64 columns of C each. wgmma truncates, so its sums must be moved every
+ * 32 k to FP32 registers, which round to nearest. A thread therefore keeps three sets of 64 sums. `main`: the products of the leading pieces over 32
+ * k. `corr`: all other products, which are 2^-8 or 2^-11 times smaller and may stay in the tensor cores longer. `master`: main is added to it while
+ * the tensor cores work on corr, so they never wait for it. Every GROUP steps (512 k) master and corr are added to the total, for which there is no
+ * room in registers and which lies in shared memory, and begin anew. So errors hardly grow with k, neither by rounding in master nor by what the
+ * tensor cores truncate in corr. One or two steps more than that still go with the last group (n = 2049 1 % faster). (Kahan summation into master
+ * would limit its rounding too, but its 128 more FADDs a thread cost 27 % at n = 4096.)
  *
- * What little of C lies beyond whole tiles is not worth tiles of its own. EDGES, up to 32 rows and 32 columns: a tile takes 8 of these rows, or
- * columns, beside its 128, as wgmma's N may be 136; where it takes columns, A and B change places. In each column of tiles as many take rows as there
- * are groups of 8, in each row of tiles others take columns; what is beyond both is a strip of 64×32, by one warpgroup. A block does the tiles that
- * take some first, then the others, in a loop of their own with N = 128 (n = 2049 1.3 % faster; with both in one loop over the tiles ptxas has too
- * few registers, and serializes the wgmmas). Without EDGES up to 8 rows or columns are strips of 64×8. All of it is summed in the same order, and
- * so has the same bits.
+ * The few rows or columns of C beyond whole tiles are not worth tiles of their own. EDGES, for up to 32 rows and 32 columns: a tile takes 8 of these
+ * rows, or 8 of the columns, beside its 128, as wgmma's N may be 136; where it takes columns, A and B are exchanged. In each column of tiles as many
+ * tiles take rows as there are groups of 8, and in each row of tiles others take columns; what is beyond both is a strip of 64×32, done by one
+ * warpgroup. A block does the tiles that take some first, then the others, in a loop of their own with N = 128 (n = 2049 1.3 % faster; with both in
+ * one loop over the tiles ptxas has too few registers, and serializes the wgmmas). Without EDGES up to 8 rows or columns are strips of 64×8. All of
+ * it is summed in the same order, and so has the same bits.
  *
  * A thread holds pairs of neighbours of C. A warp stores whole columns of 128 rows, by way of the total's memory, whatever C's alignment: stores of
  * pairs, 8 columns at a time, take 5 % longer at n = 4096, 10 % at 2048.
  * Registers 24 and 240 (EDGES: 40 and 232), no spills; shared memory up to 225 KB: 12, 5 or 3 stages of 32 k (FP16 with EDGES: 4). Limits: 128 <= k,
- * and m, n, k < 2^31. Operands from L2: 43 (FP16) or 32 bytes (BF16) a clock and SM; clusters that share panels by multicast were slower (141 instead
- * of 236 TF/s). */
+ * and m, n, k < 2^31. Operands from L2: 43 (FP16) or 32 bytes (BF16) per clock and SM; clusters that share panels by multicast were slower (141
+ * instead of 236 TF/s). */
 #ifndef GG_TENSOR_GEMM_CUH
 #define GG_TENSOR_GEMM_CUH
 
@@ -31,8 +32,8 @@ constexpr int TILE = GG_TENSOR_TILE;
 #define GG_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define GG_D16(i) GG_D4(i), GG_D4(i + 4), GG_D4(i + 8), GG_D4(i + 12)
 
-/* D (64×128 of a warpgroup) = x y + (add ? D : 0), 16 k; x and y describe shared memory: the low halves of descriptors, of which the high ones
- * say that rows have 64 bytes, swizzled as gg_swizzled does, and groups of 8 are contiguous. */
+/* D (64×128, of a warpgroup) = x y + (add ? D : 0), 16 k. x and y are the low halves of shared memory descriptors; the high halves say that rows have
+ * 64 bytes, swizzled as gg_swizzled does, and that groups of 8 rows are contiguous. */
 template <bool HALF> __device__ inline void wgmma(float (&d)[64], unsigned x, unsigned y, int add)
 {
 #define GG_WGMMA(type)                                                                                                                               \
@@ -84,7 +85,7 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[4], unsigned x, uns
 #undef GG_WGMMA
 }
 
-/* And for a corner, D 64×32. */
+/* The same for a corner, D 64×32. */
 template <bool HALF> __device__ inline void wgmma(float (&d)[16], unsigned x, unsigned y, int add)
 {
 #define GG_WGMMA(type)                                                                                                                               \
@@ -104,7 +105,7 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[16], unsigned x, un
 
 __device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
 
-/* The compiler must not move uses of d across this. */
+/* Keeps the compiler from moving uses of d across this point. */
 template <int COUNT> __device__ inline void pin(float (&d)[COUNT])
 {
 #pragma unroll
@@ -116,39 +117,40 @@ template <int PENDING> __device__ inline void await_wgmma() { asm volatile("wgmm
 __device__ inline void commit_wgmma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 __device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-/* One block, or SHARES of them in a cluster, for a tile: then each sums a share of k, and half of the tile each, which they exchange at the end. */
+/* A tile is computed by one block, or by SHARES blocks of a cluster: then each sums a share of k, and at the end they exchange sums so that each has
+ * half of the tile. */
 template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct tensor_gemm {
     static constexpr int STEP = GG_TENSOR_STEP, PIECES = PRODUCTS::PIECES;
     static constexpr int GROUP = 16; /* steps between two additions to the total */
     static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES;
-    static constexpr bool EXACT = PRODUCTS::CORR > 0; /* as opposed to TF32, which has no use for a total of its own */
+    static constexpr bool EXACT = PRODUCTS::CORR > 0; /* not TF32, which needs no total */
     static constexpr int STRIP = GG_TENSOR_STRIP, WIDE = 64, WIDE_BYTES = WIDE * STEP * 2, STRIP_BYTES = STRIP * STEP * 2;
     static constexpr int STAGE_BYTES = 2 * PANEL_BYTES + (EDGES ? PIECES * STRIP_BYTES : 0);
-    static constexpr int SUMS = EDGES ? 68 : 64, GROUP_BYTES = SUMS * 128 * 4; /* a thread's of a tile, a warpgroup's total of them */
+    static constexpr int SUMS = EDGES ? 68 : 64, GROUP_BYTES = SUMS * 128 * 4; /* of a tile, per thread; bytes of a warpgroup's total */
     static constexpr int Y_PIECE = EDGES ? PIECE_BYTES + STRIP_BYTES : PIECE_BYTES, Y_BYTES = PIECES * Y_PIECE;
-    static constexpr bool TWO_LOOPS = EDGES && SHARES == 1; /* a pair has but one tile, and more code to fetch slows it */
+    static constexpr bool TWO_LOOPS = EDGES && SHARES == 1; /* a pair has but one tile, and fetching more code slows it */
     static constexpr int TOTAL_BYTES = EXACT ? 2 * GROUP_BYTES : 0;
     static constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + TOTAL_BYTES + 1024; /* dynamic shared memory starts at any multiple of 16 */
     using ring_t = gg_ring<STAGES>;
     static_assert(STAGES * STAGE_BYTES >= GG_CONSUMERS / 2 * 64 * 4 && SHARES <= 2, "half a tile goes through the ring's memory");
 
-    /* Where the edge of C cuts off up to STRIP rows or columns beyond whole tiles these are not worth tiles: strips, WIDE of the other index long. */
-    static constexpr int MOST = EDGES ? GG_TENSOR_BEYOND : STRIP; /* rows or columns beyond tiles; so many a strip has */
+    /* Strips, for up to STRIP rows or columns of C beyond whole tiles, which are not worth tiles: WIDE long in the other index. */
+    static constexpr int MOST = EDGES ? GG_TENSOR_BEYOND : STRIP; /* most rows or columns beyond tiles; a strip has as many */
     enum kind { WHOLE, ROWS, COLUMNS };
     struct item {
-        int m, n; /* in tiles; of strips, what is wide in WIDEs */
+        int m, n; /* in tiles; of a strip, its long index in units of WIDE */
         kind what;
-        int group; /* of a strip beside a tile: which 8 of the rows or columns beyond */
+        int group; /* of a strip beside a tile: which 8 of the rows or columns beyond whole tiles */
     };
 
-    /* What a block computes: of tiles and strips in one list every gridDim-th; where the cluster shares one, that alone. */
+    /* The items that a block computes: every gridDim-th of the list of tiles and strips, or, where a cluster shares one, that alone. */
     struct work {
         int index = blockIdx.x / SHARES;
 
         static __device__ int rank() { return SHARES == 1 ? 0 : blockIdx.x % SHARES; }
         static __device__ int total(const gg_args &p) { return int(gg_ceil_div(p.k, 64)) * (64 / STEP); }
         static __device__ int first(const gg_args &p) { return rank() ? (total(p) + 2) / 4 * 2 : 0; }
-        /* Of a pair's block an even number; else those that have something of k. */
+        /* Steps of this block: an even number in a pair, else all steps that have any k. */
         static __device__ int steps(const gg_args &p) { return SHARES == 1 ? int((p.k + STEP - 1) / STEP) : (total(p) + 2 - 2 * rank()) / 4 * 2; }
         static __device__ bool strip(int64_t extent) { return extent > TILE && unsigned(extent % TILE - 1) < MOST; }
         static __device__ int groups(int64_t extent) { return strip(extent) ? int(extent % TILE + STRIP - 1) / STRIP : 0; }
@@ -160,7 +162,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
 
         __device__ bool is_strip(const gg_args &p) const { return index >= whole(p); }
 
-        /* Down the columns of a band of 8 tile rows: blocks that run together share panels, in L2. */
+        /* Places tiles down the columns of a band of 8 tile rows, so that blocks that run together share panels in L2. */
         __device__ item now(const gg_args &p) const
         {
             constexpr int GROUP = 8;
@@ -172,8 +174,8 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             return in_columns < 0 ? item{tiles_m, (EDGES ? 2 * tiles_n : 0) + in_strips, ROWS, 0} : item{in_columns, tiles_n, COLUMNS, 0};
         }
 
-        /* What a tile does beside its own: 8 of the rows beyond its column of tiles, or 8 of the columns beyond its row; src/tensor.c sees to it that
-         * no tile would have to do both. */
+        /* What a tile computes beside itself: 8 of the rows beyond its column of tiles, or 8 of the columns beyond its row. src/tensor.c sees to it
+         * that no tile would have to do both. */
         static __device__ item beside(const gg_args &p, const item &t)
         {
             if (!EDGES || t.what != WHOLE)
@@ -187,13 +189,14 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             return {t.m, t.n, WHOLE};
         }
 
-        /* Whether a tile is multiplied with 8 rows beside it, its own or any: where many have some all are, as to begin the other loop takes 2 us. */
+        /* Is a tile multiplied with 8 rows beside it, whether it needs them or not? Where many tiles need them all are treated so, because starting
+         * the second loop takes 2 us. */
         static __device__ bool takes_more(const gg_args &p, const item &t)
         {
             return t.what == WHOLE && (beside(p, t).what != WHOLE || 4 * (groups(p.m) * tiles(p.n) + groups(p.n) * tiles(p.m)) > whole(p));
         }
 
-        /* To the next of this block's. The strips belong to the blocks that have a tile less than others, if those have the time. */
+        /* On to this block's next item. Strips go to the blocks that have a tile less than others, if those have the time. */
         __device__ void next(const gg_args &p)
         {
             const int tiles = whole(p), strips = rows(p) + columns(p), blocks = gridDim.x, idle = blocks - tiles % blocks;
@@ -212,7 +215,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                      : "memory");
     }
 
-    /* leaves: as run's, asked when it is known what to copy first. False: it left. */
+    /* The producer. leaves: as for run, called when it is known what to copy first. False: it left. */
     template <typename LEAVES> static __device__ bool produce(const gg_args &p, ring_t ring, unsigned shared, LEAVES leaves)
     {
         bool entered = false;
@@ -267,7 +270,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         return true;
     }
 
-    /* All threads of the cluster. */
+    /* Barrier of all threads of the cluster. */
     static __device__ void cluster_barrier() { asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); }
 
     template <int COUNT> static __device__ void give_away(const float (&sum)[COUNT], unsigned to)
@@ -279,7 +282,8 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                          : "memory");
     }
 
-    /* What another block has summed for this one is added to `sums`; false: this thread's sums are for the other, and given away. */
+    /* Blocks of a pair exchange sums. True: what the other block has summed for this one has been added to `sums`. False: this thread's sums were for
+     * the other block and have been given away. */
     template <int... COUNTS> static __device__ bool exchange(unsigned shared, bool give, bool take, float (&...sums)[COUNTS])
     {
         unsigned at = shared + threadIdx.x % 128 * 16;
@@ -296,7 +300,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         return true;
     }
 
-    /* A thread's values in shared memory, as keep_total or exchange wrote them, are added to sum. */
+    /* Adds a thread's values in shared memory, as keep_total or exchange wrote them, to sum. */
     template <int COUNT> static __device__ void add(float (&sum)[COUNT], unsigned at)
     {
 #pragma unroll
@@ -317,7 +321,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                          : "memory");
     }
 
-    /* The block's share of k, all of it: a warpgroup's sums of x (of a tile's columns, 64) and y. If `swapped` x has A's pieces. */
+    /* Multiplies the block's share of k: a warpgroup's sums of x (64 of a tile's columns) and y. If `swapped`, x has A's pieces. */
     template <int COUNT>
     static __device__ void multiply(const gg_args &p, ring_t &ring, unsigned shared, int group, bool swapped, float (&master)[COUNT])
     {
@@ -344,7 +348,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
                 commit_wgmma();
             await_wgmma<EXACT>();
             pin(main);
-            if (step > 0) /* its corr was done before main */
+            if (step > 0) /* the products of the previous stage are complete: its corr came before this main */
                 ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
@@ -372,7 +376,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         ring.arrive_empty(ring.stage ? ring.stage - 1 : STAGES - 1);
     }
 
-    /* One warpgroup multiplies a strip, the other only lets the ring go on. */
+    /* One warpgroup multiplies a strip; the other only lets the stages pass. */
     static __device__ void strip(const gg_args &p, ring_t &ring, unsigned shared, int group, const item &t)
     {
         float sum[MOST / 2] = {};
@@ -391,7 +395,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             store_strip(p, t, sum);
     }
 
-    /* A tile; of 68 sums of a thread 4 are of what lies beside it. */
+    /* Computes a tile. Of 68 sums of a thread, 4 are of what lies beside it. */
     template <int COUNT> static __device__ void tile(const gg_args &p, ring_t &ring, unsigned shared, int group, const work &w)
     {
         float sum[COUNT] = {};
@@ -444,11 +448,11 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         }
     }
 
-    /* 128 rows by 64 columns, of a warp 16. */
+    /* Stores 128 rows by 64 columns, 16 columns a warp. */
     template <int COUNT> static __device__ void store(const gg_args &p, unsigned shared, int64_t m0, int64_t n0, const float (&sum)[COUNT])
     {
         int thread = threadIdx.x;
-        asm volatile("" : "+r"(thread)); /* opaque: what depends on it is not kept in registers of the main loop */
+        asm volatile("" : "+r"(thread)); /* opaque, so that what depends on it is not kept in registers of the main loop */
         const int warp = thread / 32 % 4, lane = thread % 32;
         if constexpr (EXACT)
             store_columns(p, shared + STAGES * STAGE_BYTES + thread / 128 * GROUP_BYTES + warp * 512, m0 + lane, n0 + warp * 16, lane, sum);
@@ -456,7 +460,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             store_pairs(p, m0 + lane % 4 * 2, n0 + warp * 16 + lane / 4, sum);
     }
 
-    /* Where there is no total. */
+    /* For rows that have no total. */
     template <int COUNT> static __device__ void store_pairs(const gg_args &p, int64_t i0, int64_t j0, const float (&sum)[COUNT])
     {
         const gg_factors by(p);
@@ -487,14 +491,14 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         }
     }
 
-    /* By way of the warp's own memory, where its total was: 16 columns of 512 bytes, 2048 apart. Four columns' rows are interchanged such that
-     * neither side has two lanes at one bank. (Four columns at a time, and alpha and beta made float once: column by column, an element's load and
-     * store after the other, a tile's store took 4.3 us, half as long as the products of k = 1024.) */
+    /* Stores by way of the warp's own memory, where its total was: 16 columns of 512 bytes, 2048 apart. Four columns' rows are interchanged such that
+     * neither writing nor reading has bank conflicts. (Four columns at a time, and alpha and beta converted to float once: column by column, an
+     * element's load and store after the other, a tile's store took 4.3 us, half as long as the products of k = 1024.) */
     template <int COUNT>
     static __device__ void store_columns(const gg_args &p, unsigned memory, int64_t i0, int64_t j0, int lane, const float (&sums)[COUNT])
     {
         const gg_factors by(p);
-        const int rows = int(min(int64_t(TILE), p.m - i0)), columns = int(min(int64_t(16), p.n - j0)); /* of C from i0, j0 on */
+        const int rows = int(min(int64_t(TILE), p.m - i0)), columns = int(min(int64_t(16), p.n - j0)); /* inside C, from i0, j0 on */
         const float of_column = lane % 16 < columns ? p.scale_b[j0 + lane % 16] : 0;
         float of_rows[TILE / 32];
 #pragma unroll
@@ -529,7 +533,7 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         __syncwarp();
     }
 
-    /* 64 rows by 128 columns, of a warp 16, where x has A's pieces: 8 columns at a time in 512 bytes. */
+    /* Stores 64 rows by 128 columns, 16 rows a warp, for a tile whose x has A's pieces: 8 columns at a time in 512 bytes. */
     static __device__ void store_rows(const gg_args &p, unsigned shared, int64_t m0, int64_t n0, const float (&sum)[SUMS])
     {
         int thread = threadIdx.x;
@@ -569,7 +573,8 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         __syncwarp();
     }
 
-    /* leaves: waits until the pieces are there; whether this kernel is to leave. Asked by every thread that does something, as late as may be. */
+    /* leaves(): waits until the pieces are there and says whether this kernel must leave. Called by every thread that does something, as late as
+     * possible. */
     template <typename LEAVES> static __device__ void run(const gg_args &p, LEAVES leaves)
     {
         extern __shared__ __align__(128) char shared_memory[];

@@ -1,14 +1,15 @@
 /* tensor_mma.cu — the tiers of tensor_gemm.cuh on mma.sync, for sm_80 (A100), where there is no wgmma: persistent, tile 128×128, 256 threads.
  *
- * The pieces are those that split.cu writes: their swizzle serves ldmatrix, too. A stage is 32 k of both operands' pieces, copied by all threads with
- * cp.async, STAGES - 1 steps ahead and across tiles, with one barrier a step. A warp computes 64 columns by 32 rows of C, columns as mma's rows, so
- * that a thread holds pairs of neighbours of C. A step has in registers all of the warp's pieces of A, and those of B for 16 columns at a time.
+ * The pieces are those that split.cu writes: their swizzle also suits ldmatrix. A stage is 32 k of both operands' pieces. All threads copy with
+ * cp.async, STAGES - 1 steps ahead and across tiles, with one barrier per step. A warp computes 64 columns by 32 rows of C, with columns as mma's
+ * rows, so that a thread holds pairs of neighbours of C. During a step registers hold all of the warp's pieces of A, and those of B for 16 columns at
+ * a time.
  *
  * Sums are made as in tensor_gemm.cuh, in the same order: `main` over MAIN k from zero, then added to `master`, which rounds to nearest; `corr`, all
- * other products, stays in the tensor cores' hands for GROUP steps; then both go to the total in shared memory. Hopper's tensor cores add 16 products
- * at a time, cut to 25 bits, here as with wgmma: MAIN is 32, and the result the same to the bit. Those of A100 and Ada add 8, cut to 24 bits
- * (MMA-Sim, see docs/precision.md): MAIN is 16 there, which makes as many cuts and FP16's error the same, where 32 would double it. TF32 can do
- * without.
+ * other products, stays in the tensor cores for GROUP steps; then both go to the total in shared memory. Hopper's tensor cores add 16 products at a
+ * time, truncated to 25 bits, with mma.sync as with wgmma: MAIN is 32, and the result the same to the bit. Those of A100 and Ada add 8, truncated to
+ * 24 bits (MMA-Sim, see docs/precision.md): MAIN is 16 there, which makes as many truncations and FP16's error the same, where 32 would double it.
+ * TF32 can do without.
  *
  * C goes through the memory of the total, a warp's own 8 KB, by whole columns of its 32 rows. 178 to 255 registers, no spills; shared memory 160 KB
  * (TF32 128): 3 (FP16), 2 (BF16) or 4 (TF32) stages, and the total. A step of FP16 on an A100: products 1536 clocks of the tensor cores, their
@@ -16,7 +17,7 @@
 #include "tensor.cuh"
 
 #if __CUDA_ARCH__ >= 800
-/* Four 8×8 matrices of 16-bit elements, of which the lane names a row. */
+/* Loads four 8×8 matrices of 16-bit elements; each lane gives the address of one row. */
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned from)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from));
@@ -38,21 +39,22 @@ template <bool HALF> __device__ inline void mma(float *d, const unsigned (&x)[4]
 
 template <typename PRODUCTS, int STAGES> struct tensor_mma {
     static constexpr int TILE = GG_TENSOR_TILE, STEP = GG_TENSOR_STEP, THREADS = 256, PIECES = PRODUCTS::PIECES, CORR = PRODUCTS::CORR;
-    static constexpr int GROUP = 16, LEAST = 3; /* steps between two additions to the total; after which fewer than LEAST are not a group */
+    static constexpr int GROUP = 16, LEAST = 3; /* steps between two additions to the total; fewer than LEAST left over are not a group of their
+                                                 * own */
     static constexpr int MAIN = __CUDA_ARCH__ >= 900 || CORR == 0 ? 32 : 16, PARTS = STEP / MAIN;
     static constexpr int PIECE_BYTES = TILE * STEP * 2, PANEL_BYTES = PIECES * PIECE_BYTES, STAGE_BYTES = 2 * PANEL_BYTES;
     static constexpr int COLUMNS = 64, ROWS = 32, WARP_BYTES = COLUMNS * ROWS * 4; /* a warp's part of a tile */
-    static constexpr int SUMS = COLUMNS * ROWS / 32, LINE = SUMS / 4;              /* a thread's; of 16 columns */
+    static constexpr int SUMS = COLUMNS * ROWS / 32, LINE = SUMS / 4;              /* per thread; and of those, for 16 columns */
     static constexpr int SHARED = STAGES * STAGE_BYTES + TILE * TILE * 4;
-    static constexpr int AHEAD = STAGES - 1;                                 /* steps */
-    static_assert(AHEAD > 0 && AHEAD * STEP < 128, "no product is shorter"); /* GG_TENSOR_LEAST_K */
+    static constexpr int AHEAD = STAGES - 1;                                 /* steps that are copied ahead */
+    static_assert(AHEAD > 0 && AHEAD * STEP < 128, "no product is shorter"); /* a tile has more steps than are copied ahead (GG_TENSOR_LEAST_K) */
     static_assert(TILE / COLUMNS * (TILE / ROWS) == THREADS / 32, "the warps' parts are the tile");
 
     static __device__ int tiles(int64_t extent) { return int(gg_ceil_div(extent, TILE)); }
     static __device__ int all_tiles(const gg_args &p) { return tiles(p.m) * tiles(p.n); }
     static __device__ int steps(const gg_args &p) { return int((p.k + STEP - 1) / STEP); }
 
-    /* What depends on it is not known ahead of where it is wanted: the main loop has no registers for that. */
+    /* Makes x opaque: what depends on it is computed only where it is needed, because the main loop has no registers for it. */
     static __device__ int opaque(int x)
     {
         asm volatile("" : "+r"(x));
@@ -64,7 +66,7 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
         int m, n; /* in tiles */
     };
 
-    /* Down the columns of a band of 8 tile rows: blocks that run together share panels, in L2. */
+    /* Places tiles down the columns of a band of 8 tile rows, so that blocks that run together share panels in L2. */
     static __device__ item place(const gg_args &p, int index)
     {
         constexpr int BAND = 8;
@@ -77,11 +79,13 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
     static __device__ int first_row(int warp) { return warp % (TILE / ROWS) * ROWS; }
     static __device__ unsigned warp_memory(unsigned shared, int warp) { return shared + STAGES * STAGE_BYTES + warp * WARP_BYTES; }
 
-    /* What is copied next: the steps of the block's tiles, one after the other. As there are few registers it counts neither. */
+    /* What is copied next: the steps of the block's tiles, one after the other. It counts neither steps nor tiles, because registers are few; run()
+     * does. */
     struct copier {
         static constexpr unsigned NONE = ~0u;
-        unsigned a = NONE, b; /* where this thread's first 16 bytes of the step are in the operands' pieces, in 16 bytes; NONE: no more */
-        unsigned stage = 0;   /* to be copied to; after next the one to be read */
+        unsigned a = NONE, b; /* offset of this thread's first 16 bytes of the step in each operand's pieces, in units of 16 bytes; NONE: nothing
+                               * left */
+        unsigned stage = 0;   /* the stage to copy to; after next() the stage to be read */
 
         __device__ void begin(const gg_args &p, int index)
         {
@@ -94,7 +98,7 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
             b = t.n * panels + opaque_thread();
         }
 
-        /* A group of copies, empty at the end. */
+        /* Starts the copies of a step as one group; the group is empty when nothing is left. */
         __device__ void next(const gg_args &p, unsigned shared)
         {
             if (a != NONE) {
@@ -113,7 +117,7 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
         }
     };
 
-    /* One step's products. stage: the address of its pieces. */
+    /* Multiplies one step. stage: the address of its pieces. */
     static __device__ void multiply(unsigned stage, float (&master)[SUMS], float (&corr)[SUMS])
     {
         const int thread = opaque_thread(), warp = thread / 32, lane = thread % 32;
@@ -134,7 +138,7 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
                 for (int k = 0; k < 2; k++)
                     load_matrices(x[piece][k], stage + (x_at ^ k * 32) + piece * PIECE_BYTES + line * (16 * STEP * 2));
 #pragma unroll
-            for (int part = 0; part < PARTS; part++) { /* corr's products are under way when main's are added up */
+            for (int part = 0; part < PARTS; part++) { /* corr's products are in flight while main's are added up */
                 float main[LINE] = {};
 #pragma unroll
                 for (int k = part * 2 / PARTS; k < (part + 1) * 2 / PARTS; k++)
@@ -157,7 +161,7 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
         }
     }
 
-    /* A thread's part of the total, 512 bytes apart. */
+    /* Adds a thread's part of the total, 16-byte units 512 bytes apart. */
     static __device__ void add_total(float (&sum)[SUMS], unsigned at)
     {
 #pragma unroll
@@ -179,8 +183,8 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
                          : "memory");
     }
 
-    /* By way of the warp's part of the total: columns of 128 bytes. Four columns' rows are interchanged such that neither side has two lanes at one
-     * bank. */
+    /* Stores by way of the warp's part of the total: columns of 128 bytes. Four columns' rows are interchanged such that neither writing nor reading
+     * has bank conflicts. */
     static __device__ void store(const gg_args &p, unsigned shared, const item &t, const float (&sum)[SUMS])
     {
         const int thread = opaque_thread(), warp = thread / 32, lane = thread % 32;
@@ -234,7 +238,7 @@ template <typename PRODUCTS, int STAGES> struct tensor_mma {
             float master[SUMS] = {}, corr[SUMS] = {};
             for (int left = steps(p); left > 0;) {
                 asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1) : "memory");
-                __syncthreads(); /* the step's copies are there, and the stage before it has been read */
+                __syncthreads(); /* the step's copies have arrived, and the stage that is copied to next has been read */
                 ahead.next(p, shared);
                 multiply(shared + ahead.stage * STAGE_BYTES, master, corr);
                 if (--left == AHEAD)

@@ -1,5 +1,5 @@
-/* tensor_once.cu — as tensor_pair.cu, but with sgemm_tma_64x128, for operands that TMA may read. Operands that fail have 0.89 to 0.91 of strict's
- * speed at n = 832 to 1024, 0.80 to 0.84 with sgemm_128x64 (H200). Here ptxas -O1 does well by both (cmake/cuda.cmake). */
+/* tensor_once.cu — like tensor_pair.cu, but with sgemm_tma_64x128, for operands that TMA can read. Operands that fail have 0.89 to 0.91 of strict's
+ * speed at n = 832 to 1024, 0.80 to 0.84 with sgemm_128x64 (H200). Here ptxas -O1 does well by both kernels (cmake/cuda.cmake). */
 #include "sgemm_once.cuh"
 #include "tensor_gemm.cuh"
 

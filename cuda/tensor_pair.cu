@@ -1,7 +1,7 @@
-/* tensor_pair.cu — tensor_fp16_pair and sgemm_128x64 in one kernel, for where a chain would have the one of them do what the other may not, in the
- * same tiles: operands that fail then cost a launch less, 14 % at n = 832, 6 % at 1024 (H200). The code that runs if they do not lies far from the
- * kernel's beginning, and to fetch that costs 3 to 7 %; with the branch the other way round it would be FFMA that is fetched late.
- * (FFMA wants ptxas -O1, see ffma.cuh, but beside this product -O1 numbers its registers badly.) */
+/* tensor_pair.cu — tensor_fp16_pair and sgemm_128x64 in one kernel, for a chain in which the one serves what is certified and the other what is not,
+ * in the same tiles. Operands that fail then cost one launch less, 14 % at n = 832, 6 % at 1024 (H200). The code for certified operands lies far from
+ * the kernel's beginning, and fetching it costs 3 to 7 %; with the branch the other way round FFMA would be fetched late. (FFMA wants ptxas -O1, see
+ * ffma.cuh, but beside this product -O1 numbers its registers badly.) */
 #include "sgemm.cuh"
 #include "tensor_gemm.cuh"
 

@@ -1,9 +1,9 @@
 /* tile.cuh — what every tiled kernel shares: which tile of C a block works on, and how results reach C.
  *
- * Persistent kernels first take whole tiles in turn. The last p.shared_tiles of them, which would leave blocks idle, are cut along k into
- * one equal run of k steps a block ("stream-K", Osama et al. 2023); a run may cover the end of one tile, a whole one and the beginning of
- * another. A part of a tile goes to one of the block's two workspace slots, and gg_fixup (plain.cu) adds a tile's parts in ascending k:
- * the sum depends on the grid, never on timing.
+ * Persistent kernels first take whole tiles in turn. The last p.shared_tiles of them, which would leave blocks idle, are shared along k ("stream-K",
+ * Osama et al. 2023): each block has a run, an equal share of their k steps. A run may cover the end of one tile, a whole one and the beginning of
+ * another. A part of a tile goes to one of the block's two workspace slots, and gg_fixup (plain.cu) adds a tile's parts in ascending k: the sum
+ * depends on the grid, never on timing.
  *
  * Indices that can exceed 2^31 are int64_t; offsets inside a tile are int. */
 #ifndef GG_TILE_CUH
@@ -11,28 +11,27 @@
 
 #include "gate.cuh"
 
-/* The rows' shared memory, for the kernels to check theirs against. */
+/* The shared memory in the rows of kernels.def, for the kernels to check theirs against. */
 #define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                                \
     enum { gg_shared_##name = smem };
 #include "kernels.def"
 #undef GG_KERNEL
 
-/* No part of a tile is shorter than this many k steps. */
+/* Fewest k steps in a part of a tile. */
 enum { GG_SHORTEST_PART = 8 };
 
 __device__ inline int64_t gg_ceil_div(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
-/* The tile of C whose first element is (m0, n0), summed over k in [k0, k1), `steps` k steps; slot -1: all of it, else where the part goes.
- * With p.move_back a tile at the lower or right edge is moved back until it is full (if C is large enough), so that its loads need no
- * bounds (TMA has its own, and wants 16-byte coordinates); its results
- * before (own_m, own_n) are its neighbours' and it does not store them. */
+/* The tile of C whose first element is (m0, n0), summed over k in [k0, k1), `steps` k steps. slot -1: all of k; else the workspace slot for the part.
+ * With p.move_back a tile at the lower or right edge is moved back until it is full (if C is large enough), so that its loads need no bounds checks
+ * (TMA checks by itself, and wants 16-byte coordinates). Results before (own_m, own_n) are its neighbours', and it does not store them. */
 struct gg_tile {
     int64_t m0, n0, own_m, own_n, k0, k1;
     int steps, slot;
 };
 
-/* Tiles go down the columns of a band of GROUP tile rows, band after band, so that the blocks running at one time touch few distinct
- * panels of A and B and those stay in L2. */
+/* The place of tile `index`. Tiles go down the columns of a band of GROUP tile rows, band after band, so that the blocks running at one time touch
+ * few distinct panels of A and B, which stay in L2. */
 __device__ inline void gg_place(const gg_args &p, int64_t index, int tile_m, int tile_n, gg_tile &t)
 {
     constexpr int64_t GROUP = 8;
@@ -45,8 +44,8 @@ __device__ inline void gg_place(const gg_args &p, int64_t index, int tile_m, int
     t.n0 = p.move_back ? max(int64_t(0), min(t.own_n, p.n - tile_n)) : t.own_n;
 }
 
-/* Where block `block`'s run of the shared tiles' k steps begins: an equal share, moved to a tile's edge when closer than GG_SHORTEST_PART.
- * 64-bit division is slow enough to matter in gg_fixup, and hardly ever needed. */
+/* First step of block `block`'s run, counted in k steps of all shared tiles: an equal share, moved to a tile's edge when closer than
+ * GG_SHORTEST_PART. 64-bit division is slow enough to matter in gg_fixup, and hardly ever needed. */
 __device__ inline int64_t gg_run_start(int64_t shared_steps, int64_t steps, int block, int blocks)
 {
     const int64_t product = shared_steps * block;
@@ -63,9 +62,9 @@ __device__ inline int64_t gg_run_start(int64_t shared_steps, int64_t steps, int 
     return steps - in_tile < GG_SHORTEST_PART ? at - in_tile + steps : at;
 }
 
-/* A block's work, one tile or part of one after another. */
+/* The work of a block: whole tiles, then its run of the shared ones. */
 template <int TILE_M, int TILE_N, int TILE_K> struct gg_work {
-    int64_t index, whole, at, end; /* next whole tile, their number; next shared step, the end of this block's run */
+    int64_t index, whole, at, end; /* next whole tile, their number; next step of the run, its end */
 
     __device__ gg_work(const gg_args &p)
     {
@@ -100,7 +99,7 @@ template <int TILE_M, int TILE_N, int TILE_K> struct gg_work {
     }
 };
 
-/* Where the results of a tile go: C itself, or a slot of partial sums. */
+/* Where the results of a tile go: to C itself, or to a slot of partial sums. */
 template <typename T, int TILE_M, int TILE_N> struct gg_out {
     T *c;
     int64_t ld, own_m, own_n, m, n;
@@ -110,7 +109,7 @@ template <typename T, int TILE_M, int TILE_N> struct gg_out {
     __device__ gg_out(const gg_args &p, const gg_tile &t)
     {
         const bool whole = t.slot < 0;
-        own_m = whole ? t.own_m : t.m0; /* a slot is written all over, so that gg_fixup reads nothing that nobody wrote */
+        own_m = whole ? t.own_m : t.m0; /* a slot is written completely, so that gg_fixup reads nothing uninitialised */
         own_n = whole ? t.own_n : t.n0;
         m = whole ? p.m : t.m0 + TILE_M;
         n = whole ? p.n : t.n0 + TILE_N;
@@ -121,11 +120,11 @@ template <typename T, int TILE_M, int TILE_N> struct gg_out {
         vec = whole ? p.c_vec && t.m0 % (16 / int(sizeof(T))) == 0 : true;
     }
 
-    /* Whether 16-byte stores can write what of the tile is C's, and nothing is read: then a kernel should store it by code of its own, of few
-     * instructions in one piece, for where a call is short that comes from memory. */
+    /* Can 16-byte stores write all of the tile that is C's, without reading C? If so a kernel should store it by code of its own, few instructions in
+     * one piece: in a short call the instructions come from memory. */
     __device__ bool plain() const { return vec && beta == T(0) && (m - own_m) % (16 / int(sizeof(T))) == 0; }
 
-    /* C(i, j), if it exists and is this tile's. beta == 0 never reads it. */
+    /* Stores C(i, j), if it exists and belongs to this tile. beta == 0 never reads C. */
     __device__ void put(int64_t i, int64_t j, T sum) const
     {
         if (i < own_m || i >= m || j < own_n || j >= n)
@@ -134,7 +133,7 @@ template <typename T, int TILE_M, int TILE_N> struct gg_out {
         *at = beta == T(0) ? alpha * sum : alpha * sum + beta * *at;
     }
 
-    /* The 16 bytes of C(i…, j); i is m0 plus a multiple of their number. */
+    /* Stores the 16 bytes of C(i…, j); i is m0 plus a multiple of their number of elements. */
     __device__ void put_vector(int64_t i, int64_t j, const T (&sum)[16 / sizeof(T)]) const
     {
         constexpr int N = 16 / sizeof(T);

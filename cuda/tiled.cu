@@ -1,21 +1,21 @@
 /* tiled — register-blocked GEMM without any instruction newer than sm_70: serves every GPU, every layout, ld, alignment and size.
  *
- * C tile (16 TM)×(16 TN), k step 8, 256 threads, TM×TN results a thread. Each thread fetches its share of the next step into registers
- * while it multiplies the current one from shared memory, then stores the share in the other buffer: one barrier a step.
+ * C tile (16 TM)×(16 TN), k step 8, 256 threads, TM×TN results a thread. Each thread fetches its share of the next step into registers while it
+ * multiplies the current one from shared memory, then stores the share in the other buffer: one barrier a step.
  *
- *   tiled_s_128x128   8×8 floats   17 KB shared memory, 2 blocks an SM
+ *   tiled_s_128x128   8×8 floats   17 KB shared memory
  *   tiled_s_64x64     4×4 floats    9 KB, for small C
  *   tiled_d_64x64     4×4 doubles  17 KB: plain FMA, for GPUs whose FP64 has no tensor cores (there FP64 issue is the limit anyway)
  *
- * Operands are stored [k][m] and [k][n] whatever their layout in memory; rows are 16 bytes longer than the tile so that the transposing
- * stores of a k-major operand (8 k × 4 m a warp) hit 32 different banks. Loads from memory are single elements, always legal and
- * coalesced: 32 consecutive m, or 32 bytes of each of 4 rows.
+ * Operands are stored [k][m] and [k][n] whatever their layout in memory; rows are 16 bytes longer than the tile so that the transposing stores of a
+ * k-major operand (8 k × 4 m a warp) hit 32 different banks. Loads from memory are single elements, always legal and coalesced: 32 consecutive m, or
+ * 32 bytes of each of 4 rows.
  * Idea: the classic ladder (Boehm, SGEMM_CUDA kernels 6–11; CUTLASS SIMT two-stage). On Ampere and newer sgemm.cu and dgemm.cu are faster. */
 #include "tile.cuh"
 
 constexpr int THREADS = 256, TILE_K = 8;
 
-/* One operand's share of a tile step: which elements a thread carries, and where from. */
+/* One operand's share of a tile step: which elements a thread carries, and where they come from. */
 template <typename T, int TILE> struct operand {
     static constexpr int COUNT = TILE * TILE_K / THREADS, PITCH = TILE + 16 / int(sizeof(T));
     static_assert(TILE * TILE_K % THREADS == 0 && THREADS % TILE == 0, "whole shares");
@@ -41,7 +41,7 @@ template <typename T, int TILE> struct operand {
         at = l * PITCH + x;
     }
 
-    /* left_k: how many k of this step exist. */
+    /* Loads this thread's share of the next step. left_k: how many k of the step exist. */
     __device__ void fetch(int64_t left_k)
     {
 #pragma unroll
@@ -60,7 +60,7 @@ template <typename T, int TILE> struct operand {
     }
 };
 
-/* N values, 16 bytes at a time, the 16-byte pieces 16 threads apart: neighbouring threads read neighbouring pieces. */
+/* Loads N values, in 16-byte vectors that are 16 threads apart: neighbouring threads read neighbouring vectors. */
 template <typename T, int N> __device__ void load_fragment(T (&to)[N], const T *from)
 {
     constexpr int V = 16 / sizeof(T);

@@ -23,8 +23,8 @@ const char *gpugemm_version(void);
 
 /* ---- status ------------------------------------------------------------------------------------------------------------ */
 
-/* 0: done (or enqueued). A negative value -i: the i-th argument of the call is illegal and nothing was touched (LAPACK's info).
- * A positive value: one of these. After any of them but GPUGEMM_GPU_ERROR on operands in GPU memory, C is untouched. */
+/* 0: done (or enqueued). A negative value -i: the i-th argument of the call is illegal and nothing was touched (LAPACK's info). A positive value is
+ * one of these; C is then untouched, except after GPUGEMM_GPU_ERROR with operands in GPU memory. */
 enum gpugemm_status {
     GPUGEMM_SUCCESS = 0,
     GPUGEMM_NO_GPU = 1,      /* operands in GPU memory, but no usable GPU, or a forked child of a process that used it */
@@ -64,15 +64,15 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
 /* How exact sgemm must be, under every name; dgemm is always computed in FP64 multiply-adds.
  *   DEFAULT  as the environment variable GPUGEMM_PRECISION says (fp32 where it says nothing)
  *   STRICT   FP32 multiply-adds and nothing else
- *   FP32     no less accurate than those, by whatever means is fastest, but for errors below 2^-24 abs(A)abs(B): where sums cancel almost
- *            wholly, these can be up to 6 times STRICT's. On a Hopper GPU or A100 the means is the tensor cores, on FP16 or BF16 pieces of
- *            A and B, for operands that the GPU finds fit for it, as it reads them; others get STRICT. See docs/precision.md
- *   TF32     A and B are rounded to 11 significant bits, sums are FP32: for those who ask for it. Falls back to FP32
+ *   FP32     by whatever means is fastest, and no less accurate than STRICT except for errors below 2^-24 abs(A)abs(B): where sums
+ *            cancel almost wholly, these can be up to 6 times STRICT's. On a Hopper GPU or A100 the means is the tensor cores, on FP16
+ *            or BF16 pieces of A and B, for operands that the GPU certifies as it reads them; others get STRICT. See docs/precision.md
+ *   TF32     A and B are rounded to 11 significant bits, sums are FP32: only for those who ask for it. Falls back to FP32
  * Returns the precision in force before. Per thread. */
 enum gpugemm_precision { GPUGEMM_PRECISION_DEFAULT, GPUGEMM_PRECISION_STRICT, GPUGEMM_PRECISION_FP32, GPUGEMM_PRECISION_TF32 };
 enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision precision);
 
-/* gpugemm_sgemm with a precision for this call; an unknown one is illegal argument 16. */
+/* gpugemm_sgemm with a precision for this call only; an unknown precision is illegal argument 16. */
 int gpugemm_sgemm_precision(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
                             int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                             int64_t ldc, void *stream, enum gpugemm_precision precision);
@@ -89,22 +89,22 @@ enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mod
  * meanwhile. Returns GPUGEMM_SUCCESS or GPUGEMM_NO_GPU. Takes some tenths of a second the first time, nothing afterwards. */
 int gpugemm_warmup(void);
 
-/* Gives back the memory that calls on operands in host memory keep for the next one, GPU memory and page-locked host memory, in so far as no call is
- * using it: for a program that needs it elsewhere now. (GPU memory goes back by itself when no such call has come for five seconds.) May
- * wait for the GPU. The next such call takes memory anew and is the slower for it, as a process's first call is. Scratch of the program's own streams
- * stays, as graphs may launch with it. Returns bytes given back. */
+/* Frees the memory that calls on operands in host memory keep for the next one, GPU memory and page-locked host memory, as far as no call is using
+ * it: for a program that needs it elsewhere now. (GPU memory is also freed when no such call has come for five seconds.) May wait for the GPU. The
+ * next such call allocates anew and is slower for it, like a process's first call. The workspaces of the program's own streams stay, as graphs may
+ * launch with them. Returns the bytes freed. */
 size_t gpugemm_release(void);
 
 /* ---- what happened --------------------------------------------------------------------------------------------------------- */
 
-/* Totals since the start of the process or the last reset, all threads, sgemm and dgemm together. A call is counted once, by who computed C. A
+/* Totals since the start of the process or the last reset, of all threads, sgemm and dgemm together. A call is counted once, by who computed C. A
  * gpugemm_* call that returns anything but 0 is not counted. */
 struct gpugemm_stats {
     uint64_t calls;         /* = cpu + device + staged */
     uint64_t cpu;           /* passed to the CPU BLAS, or answered on the CPU: nothing to multiply, illegal arguments under a BLAS name */
     uint64_t device;        /* on the GPU, operands in place */
     uint64_t staged;        /* on the GPU, operands staged from host memory */
-    uint64_t recovered;     /* of `staged`: finished by the CPU after the GPU failed on the way */
+    uint64_t recovered;     /* of `staged`: finished by the CPU after the GPU failed midway */
     uint64_t bytes_to_gpu;  /* copied by the staged calls */
     uint64_t bytes_from_gpu;
 };
@@ -123,28 +123,28 @@ struct gpugemm_decision {
     double predicted_cpu;   /* seconds, by the cost model; 0 where the decision did not need it */
     double predicted_gpu;
     double predicted_kernel; /* of predicted_gpu, what the kernels alone take; filled by gpugemm_explain */
-    int pieces;              /* into how many pieces k is cut, or how many blocks share the last tiles; filled by gpugemm_explain */
-    int assumed;             /* what predicted_cpu and predicted_gpu rest on without having been measured on this machine: 1 the speed of the
-                              * CPU, 2 that of the copies, 3 both; filled by gpugemm_explain */
+    int pieces;              /* into how many pieces k is cut, or how many blocks share the last tiles (stream-K); filled by gpugemm_explain */
+    int assumed;             /* which predictions rest on assumed, not measured, speeds of this machine: 1 the CPU's, 2 the copies', 3 both; filled by
+                              * gpugemm_explain */
 };
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);
 
-/* Who would serve such a call, without making it. routine: "sgemm" or "dgemm", column-major, smallest leading dimensions, alpha = 1; in_gpu_memory:
- * whether all operands are there, or in pageable host memory. gpu: NULL for the GPU that is here, which is started and waited for; or "a100", "h100",
- * "h200": one that is only assumed. Fills *decision; pass sizeof(struct gpugemm_decision).
- * Returns GPUGEMM_SUCCESS; GPUGEMM_NO_GPU when there is none (the decision then says why); -i when the i-th argument is illegal. */
+/* Who would serve such a call, without making it. routine: "sgemm" or "dgemm", column-major, smallest leading dimensions, alpha = 1. in_gpu_memory:
+ * all operands are in GPU memory, otherwise all in pageable host memory. gpu: NULL for the GPU that is present, which is started and waited for; or
+ * "a100", "h100", "h200", which is only assumed. Fills *decision; pass sizeof(struct gpugemm_decision). Returns GPUGEMM_SUCCESS; GPUGEMM_NO_GPU when
+ * there is none (the decision then says why); -i when the i-th argument is illegal. */
 int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n, int64_t k,
                     double beta, int in_gpu_memory, const char *gpu, struct gpugemm_decision *decision, size_t size);
 
 /* What `gpugemm info` prints: the GPU or why there is none, the CPU BLAS and where it was found, the sizes from which the GPU serves, the
  * options in force. Starts the GPU and waits for it. The text is malloc'ed: free it. NULL: no memory. */
 char *gpugemm_info(void);
-char *gpugemm_info_json(void); /* the main facts of it as one JSON object */
+char *gpugemm_info_json(void); /* the main facts of gpugemm_info as one JSON object */
 
-/* What `gpugemm tune` does: calls the CPU BLAS and the GPU over sizes and shapes (less than half a minute), decides by what it measured from then on, keeps that for
- * later processes of this user (see FILES in gpugemm(1)), and returns a table of it. progress may be NULL; it hears what comes next, `done`
- * going from 0 to 1. The text is malloc'ed: free it. NULL: no memory. */
+/* What `gpugemm tune` does: measures calls of the CPU BLAS and the GPU over sizes and shapes (less than half a minute), bases decisions on the
+ * results from then on, keeps them for later processes of this user (see FILES in gpugemm(1)), and returns a table of them. progress may be NULL; it
+ * is told what comes next, with `done` going from 0 to 1. The text is malloc'ed: free it. NULL: no memory. */
 char *gpugemm_tune(void (*progress)(double done, const char *what, void *argument), void *argument);
 
 #pragma GCC visibility pop

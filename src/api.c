@@ -1,5 +1,5 @@
-/* api.c — owns the gpugemm_* functions that are calls: gemm with a stream and a status, warm-up, version. They share every stage with the BLAS
- * names; only bad news differs: a status instead of an abort. The statistics' functions are in stats.c, the pointer mode in serve.c. */
+/* api.c — owns the gpugemm_* functions that are calls: gemm with a stream and a status, warm-up, release, version. They share every stage with the
+ * BLAS names; only failures differ: a status instead of an abort. The statistics' functions are in stats.c, the pointer mode in serve.c. */
 #include "gpugemm.h"
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ static int status_of(enum gg_reason reason)
     case GG_GPU_ERROR:
     case GG_DEAD: return GPUGEMM_GPU_ERROR;
     case GG_NO_KERNEL: return GPUGEMM_NO_KERNEL;
-    case GG_IN_PLACE: return GPUGEMM_UNSUPPORTED; /* the GPU could, the capture could not */
+    case GG_IN_PLACE: return GPUGEMM_UNSUPPORTED; /* the GPU could serve, but not while the stream is captured */
     default: return GPUGEMM_NO_GPU;
     }
 }
@@ -110,7 +110,7 @@ int gpugemm_warmup(void)
 size_t gpugemm_release(void)
 {
     int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* as in gg_serve: it takes what others wait for */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* as in gg_serve: cancelled here, the thread would keep lanes that others wait for */
     size_t given = gg_gpu_state() == GG_GPU_READY ? gg_staged_release() : 0;
     pthread_setcancelstate(cancel, NULL);
     return given;

@@ -1,12 +1,12 @@
-/* check.h — arguments in, one struct gg_gemm out: owns the rules of legal arguments; nobody else writes one from a caller's words. It never reports: an
- * illegal call goes to the real BLAS untouched, whose report is the reference's own. Inline, for a tiny call's arguments then go from the entry's
- * registers into the struct without a stop in between. Called by entry.c and api.c. */
+/* check.h — arguments in, one struct gg_gemm out. Owns the rules of legal arguments; nobody else makes one from a caller's arguments. It never
+ * reports: an illegal call goes to the real BLAS untouched, whose report is the reference's own. Inline, so that a tiny call's arguments go from the
+ * entry's registers straight into the struct. Called by entry.c and api.c. */
 #ifndef GG_CHECK_H
 #define GG_CHECK_H
 
 #include "gemm.h"
 
-/* The arguments of one call, as its caller wrote them, with integers widened. Pointers to alpha and beta because Fortran passes them so. */
+/* The arguments of one call as its caller wrote them, with integers widened. alpha and beta are pointers because Fortran passes them so. */
 struct gg_arguments {
     int64_t m, n, k, lda, ldb, ldc;
     const void *alpha, *beta, *a, *b;
@@ -18,8 +18,8 @@ static inline double gg_check_scalar(enum gg_type type, const void *x)
     return type == GG_S ? (double)*(const float *)x : *(const double *)x;
 }
 
-/* Column-major; of each operand: 0 as stored, 1 transposed, -1 illegal. Checks in the reference's order and fills *p when all is well. Returned: 0, or the
- * position of the first illegal argument of dgemm.f (1 transa, 2 transb, 3 m, 4 n, 5 k, 8 lda, 10 ldb, 13 ldc). */
+/* Column-major. transa, transb: 0 as stored, 1 transposed, -1 illegal. Checks in the reference's order and fills *p when all is well. Returns 0, or
+ * the position of the first illegal argument of dgemm.f (1 transa, 2 transb, 3 m, 4 n, 5 k, 8 lda, 10 ldb, 13 ldc). */
 static inline int gg_check(enum gg_type type, int transa, int transb, const struct gg_arguments *x, struct gg_gemm *p)
 {
     if (transa < 0)
@@ -73,7 +73,8 @@ static inline int gg_check_enumerator(int trans)
     return trans == NO_TRANS ? 0 : trans == TRANS || trans == CONJ_TRANS ? 1 : -1;
 }
 
-/* CBLAS. A row-major call, C^T = B^T A^T, is the swapped Fortran call, as in every CBLAS, and numbered so. */
+/* CBLAS. A row-major call, C^T = B^T A^T, becomes the Fortran call with A and B exchanged, as in every CBLAS, and its positions are those of that
+ * call. */
 enum { GG_BAD_LAYOUT = -1, GG_ROW_MAJOR = 101, GG_COL_MAJOR = 102 };
 
 static inline int gg_check_cblas(enum gg_type type, int layout, int transa, int transb, const struct gg_arguments *x, struct gg_gemm *p)
@@ -85,7 +86,7 @@ static inline int gg_check_cblas(enum gg_type type, int layout, int transa, int 
     return layout == GG_COL_MAJOR ? gg_check(type, ta, tb, x, p) : GG_BAD_LAYOUT;
 }
 
-/* The same position counted in cblas_dgemm's own prototype (1 layout … 14 ldc). */
+/* Translates such a position to cblas_dgemm's own prototype (1 layout … 14 ldc). */
 static inline int gg_cblas_position(int layout, int info)
 {
     static const char swapped[] = {[1] = 3, [2] = 2, [3] = 5, [4] = 4, [5] = 6, [8] = 11, [10] = 9, [13] = 14};

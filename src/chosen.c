@@ -1,12 +1,12 @@
-/* chosen.c — owns the memory of what select.c chose: to choose takes 1 to 5 µs, as long as to launch, and programs repeat themselves. */
+/* chosen.c — remembers what select.c chose: choosing takes 1 to 5 µs, as long as launching, and programs repeat their calls. */
 #include "kernels.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-/* All that a choice depends on, in a form that can be compared as bytes, with zeros between the members: of the addresses how they are aligned; not
- * alpha and beta, which all rows treat alike. */
+/* All that a choice depends on, to be compared as bytes: padding is zero, and addresses are reduced to their alignment. alpha and beta are left out,
+ * as all rows treat their values alike. */
 struct question {
     struct gg_gemm p;
     struct gg_arch arch;
@@ -36,7 +36,8 @@ static void ask(struct question *question, const struct gg_gemm *p, const struct
 
 enum { PLACES = 128 };
 
-/* Where an answer is kept. Threads that ask the same keep it in different places as a rule, not to wait for each other. */
+/* Where an answer is kept. The thread is part of the hash, so that threads that ask the same mostly use different places and do not wait for each
+ * other. */
 static size_t place_of(const struct question *question)
 {
     const struct gg_gemm *p = &question->p;
@@ -59,7 +60,8 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
     struct question question;
     ask(&question, p, arch, force);
     const size_t at = place_of(&question);
-    if (atomic_flag_test_and_set_explicit(&places[at].taken, memory_order_acquire)) /* or for ever, after a fork */
+    if (atomic_flag_test_and_set_explicit(&places[at].taken, memory_order_acquire)) /* taken: by another thread, or for ever by one that a fork left
+                                                                                     * behind */
         return gg_choose(p, arch, force);
     if (!places[at].choice.kernel || memcmp(&places[at].question, &question, sizeof question) != 0) {
         places[at].choice = gg_choose(p, arch, force);

@@ -1,16 +1,16 @@
-/* chunk.c — owns what the chunks of a staged call are: how a load, or the C of a step, is cut into pieces that fit a slot, and where those lie. Pure.
- * Called by conduct.c, and by staged.c, which counts chunks and has those that the GPU failed to bring computed by the CPU. */
+/* chunk.c — owns the chunks of a staged call (job.h): how a load, or the C of a step, is cut into chunks, and where they lie. Pure. Called by
+ * conduct.c, and by staged.c, which counts chunks and lets the CPU compute those that the GPU failed to deliver. */
 #include "job.h"
 
 #include "operand.h"
 
-enum { FIRST_LOADS = 3 }; /* for which the link waits */
+enum { FIRST_LOADS = 3 }; /* the link waits for these, so they are cut smaller: see cut() */
 
-/* What is cut: of one operand, by indices in the whole problem. */
+/* What is to be cut: part of one operand, by indices in the whole problem. */
 struct rectangle {
     enum gg_operand operand;
     struct gg_range rows, cols;
-    bool later; /* than the first loads */
+    bool later; /* not among the first loads */
 };
 
 static struct rectangle of_load(const struct gg_job *job, int i)
@@ -25,7 +25,7 @@ static struct rectangle of_step(const struct gg_job *job, int i)
     return (struct rectangle){GG_C, step->rows, step->cols, false};
 }
 
-/* C in page-locked memory only with beta = 0, when a failed tile can be computed again. */
+/* C in page-locked memory only if beta = 0: then a failed chunk can be computed again, because its old contents are not needed. */
 bool gg_is_reachable(const struct gg_job *job, enum gg_operand x)
 {
     enum gg_place place = job->where[x].place;
@@ -39,9 +39,9 @@ static bool is_direct(const struct gg_job *job, const struct rectangle *r)
     return gg_is_reachable(job, x) && (job->where[x].place >= GG_PEER || !gg_is_scattered(gg_leading(job->p, x), width));
 }
 
-/* How a rectangle is cut into chunks of at most `limit` bytes: whole lines while a line fits, else pieces of lines. */
+/* How a rectangle is cut into chunks of at most `limit` bytes: into whole lines if a line fits, else into pieces of lines. */
 struct grid {
-    int64_t width, lines;             /* elements of a line; lines */
+    int64_t width, lines;             /* elements in a line; number of lines */
     int64_t chunk_width, chunk_lines;
     int64_t across, count;
 };
@@ -56,8 +56,8 @@ static struct grid grid_of(int64_t width, int64_t lines, int64_t size, int64_t l
     return q;
 }
 
-/* Chunks as large as a slot keep the link busiest, but the first of a load leaves when it has been packed and the last of C is unpacked when all else
- * has been done: so a small rectangle is cut in two, but for later loads, before which the link has enough to do. */
+/* Chunks as large as a slot keep the link busiest. But the first chunk of a load cannot leave before it is packed, and the last chunk of C is
+ * unpacked when everything else is done. So a small rectangle is cut in two, except for later loads: the link has enough to do before those. */
 static struct grid cut(const struct gg_job *job, const struct rectangle *r)
 {
     const int64_t size = (int64_t)gg_size(job->p->type), least = 256 << 10, rows = gg_extent(r->rows), cols = gg_extent(r->cols);

@@ -1,7 +1,7 @@
-/* conduct.c — conducts one long staged call. The calling thread alone talks to the driver (whose locks make several threads slower than one): it hands
- * chunks to the copy threads, enqueues what they have packed, launches steps whose loads are on their way, and fetches C strip by strip. A chunk of an
- * operand passes through a slot: packed by a copy thread, copied up; a chunk of C: copied down, unpacked by a copy thread, and thereby committed. Called
- * by staged.c. */
+/* conduct.c — carries out one long staged call (job.h). Only the calling thread talks to the driver, whose locks make several threads slower than
+ * one. It hands chunks to the copy threads, enqueues what they have packed, launches steps whose loads are on their way, and downloads C strip by
+ * strip. A chunk of an operand passes through a slot: a copy thread packs it, then it is copied up. A chunk of C is copied down into a slot and
+ * unpacked by a copy thread; with that it is committed. Called by staged.c. */
 #include "job.h"
 
 #include <time.h>
@@ -12,7 +12,7 @@
 #include "operand.h"
 #include "trace.h"
 
-/* ---- one chunk on its way ------------------------------------------------------------------------------------------------------ */
+/* ---- one chunk in flight ------------------------------------------------------------------------------------------------------------ */
 
 static bool copy_up(struct gg_job *job, const struct gg_sides *s, const char *src, int64_t src_pitch)
 {
@@ -24,7 +24,7 @@ static bool copy_down(struct gg_job *job, const struct gg_sides *s, char *dst, i
     return gg_gpu_copy_2d(dst, (size_t)dst_pitch, s->device, (size_t)s->device_pitch, (size_t)s->width, (size_t)s->lines, job->lane->down);
 }
 
-/* Gives the copy threads the chunk's way between the caller's memory and the slot. */
+/* Posts the copy between the caller's memory and the slot to the copy threads. */
 static void post(const struct gg_job *job, struct gg_held *h, const struct gg_sides *s, bool pack)
 {
     const int64_t piece = 128 << 10; /* 10 µs of a thread's work */
@@ -38,10 +38,10 @@ static void post(const struct gg_job *job, struct gg_held *h, const struct gg_si
                             .cached = pack && job->large,
                             .left = &slot->left};
     h->stage = pack ? GG_PACKING : GG_UNPACKING;
-    gg_copy_post(slot->copies, gg_copy_cut(&whole, slot->copies, GG_PIECES, piece), !pack); /* C: its bytes are still in the caches */
+    gg_copy_post(slot->copies, gg_copy_cut(&whole, slot->copies, GG_PIECES, piece), !pack); /* C goes first: its bytes are still in the caches */
 }
 
-/* Marks the end of the slot's copy, just enqueued. */
+/* Records the end of the slot's copy, which has just been enqueued. */
 static bool on_the_way(struct gg_job *job, struct gg_held *h, enum gg_stage stage)
 {
     h->stage = stage;
@@ -70,13 +70,13 @@ static void release(struct gg_job *job, struct gg_held *h)
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Have all steps of this block been launched? -1 stands for no block. */
+/* Have all steps of this block been launched? Block -1: yes. */
 static bool block_launched(const struct gg_job *job, int block)
 {
     return block < 0 || job->step >= job->plan->block_end[block];
 }
 
-/* The plan is made for a chain: the operands lie on the GPU as one matrix each. */
+/* For a plan made for a chain: describes the operands in the arena as one matrix each, and gets the chain's workspace. */
 static void prepare_chain(struct gg_job *job)
 {
     const struct gg_gemm *p = job->p;
@@ -86,7 +86,7 @@ static void prepare_chain(struct gg_job *job)
     job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan->ld[GG_C];
     const struct gg_step *first = job->plan->steps;
     struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel};
-    chain.strips = gg_extent(first->rows) > 0 && gg_extent(first->cols) > 0; /* else one operand comes first, all of it */
+    chain.strips = gg_extent(first->rows) > 0 && gg_extent(first->cols) > 0; /* else one operand comes first, whole */
     chain.bytes = gg_chain_bytes(&chain, &job->resident);
     if (chain.bytes > GG_CHAIN_MOST)
         return;
@@ -95,7 +95,7 @@ static void prepare_chain(struct gg_job *job)
         job->chain = chain;
 }
 
-/* A step of a chain: what has come since the step before is split, and the step's block of C multiplied, if it has one. */
+/* A step of a chain: splits what has arrived since the step before, and multiplies the step's block of C, if it has one. */
 static bool launch_block(struct gg_job *job, const struct gg_step *s, bool first)
 {
     const struct gg_gemm *q = &job->resident;
@@ -108,7 +108,7 @@ static bool launch_block(struct gg_job *job, const struct gg_step *s, bool first
 static bool launch_step(struct gg_job *job, int i)
 {
     if (i == 0 && job->plan->chain)
-        prepare_chain(job); /* now that the first copies are on their way */
+        prepare_chain(job); /* only now, when the first copies are already in flight */
     const struct gg_step *s = &job->plan->steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
@@ -118,7 +118,7 @@ static bool launch_step(struct gg_job *job, int i)
             return false;
     if (job->chain.row)
         return launch_block(job, s, i == 0) && gg_gpu_event_record(job->step_event[i], run);
-    if (gg_extent(s->rows) == 0 || gg_extent(s->cols) == 0) /* there was no memory for the chain */
+    if (gg_extent(s->rows) == 0 || gg_extent(s->cols) == 0) /* a step that only splits, but there was no memory for the chain */
         return gg_gpu_event_record(job->step_event[i], run);
     struct gg_gemm q = {.type = p->type,
                         .a_kmajor = p->a_kmajor,
@@ -141,7 +141,7 @@ static bool launch_step(struct gg_job *job, int i)
     return true;
 }
 
-/* Launches every step whose loads are on their way and whose C has room. */
+/* Launches every step whose loads are all enqueued and whose buffer of C is free. */
 static bool launch_ready(struct gg_job *job)
 {
     int arrived = job->step ? job->plan->steps[job->step - 1].loads : 0;
@@ -158,7 +158,7 @@ static bool launch_ready(struct gg_job *job)
     return true;
 }
 
-/* One more chunk of a load is enqueued. */
+/* Called when one more chunk of a load has been enqueued. */
 static bool loaded(struct gg_job *job, const struct gg_chunk *c)
 {
     job->bytes_up += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
@@ -167,7 +167,7 @@ static bool loaded(struct gg_job *job, const struct gg_chunk *c)
     return gg_gpu_event_record(job->load_event[c->load], job->lane->up) && launch_ready(job);
 }
 
-/* One more chunk of C has arrived. */
+/* Called when one more chunk of C has reached the caller's memory. */
 static bool stored(struct gg_job *job, const struct gg_chunk *c)
 {
     int block = 0;
@@ -179,12 +179,13 @@ static bool stored(struct gg_job *job, const struct gg_chunk *c)
     return --job->block_stores_left[block] > 0 || launch_ready(job);
 }
 
-/* ---- what can be done next. Each: 1 something was done, 0 nothing can be done now, -1 the GPU failed. ------------------------------------------- */
+/* ---- what can be done next. Each function returns 1: something was done; 0: nothing can be done now; -1: the GPU failed.
+ * ------------------------ */
 
-/* Begins the next chunk of a load, if there is one, a slot, and room in its buffer. Not too far ahead of the link: the same few slots are then still
- * in the processor's caches when they are filled again, and C waits for no long queue of copies (H200, slots of 4 MB, 5, 8, 12, all 32 of them: dgemm
- * 4096 7.2, 6.3, 7.2, 8.8 ms; sgemm 4096 3.40, 3.43, 3.42, 3.92; slots of 2 MB, 8 and 16: dgemm 4096 7.3 and 6.4, 1 MB 10.0 and 7.5). What goes up
- * from where it lies does not overtake what is still being packed, for which the first step may be waiting. */
+/* Starts the next chunk of a load, if there is one, a slot for it, and room in its buffer. It does not run more than `ahead` chunks ahead of the
+ * link: so the same few slots are reused while they are in the processor's caches, and C does not wait behind a long queue of copies. (H200, slots of
+ * 4 MB, 5, 8, 12, all 32 of them: dgemm 4096 7.2, 6.3, 7.2, 8.8 ms; sgemm 4096 3.40, 3.43, 3.42, 3.92; slots of 2 MB, 8 and 16: dgemm 4096 7.3 and
+ * 6.4, 1 MB 10.0 and 7.5.) A direct chunk must not overtake one that is still being packed, because the first step may be waiting for that. */
 static int begin_load(struct gg_job *job)
 {
     const int ahead = 8;
@@ -202,7 +203,7 @@ static int begin_load(struct gg_job *job)
         return 0;
     job->going_up += !c.direct;
     job->packing += !c.direct;
-    if (job->load_chunk == 0 && load->after_block >= 0) { /* the steps that read the buffer's former contents come first */
+    if (job->load_chunk == 0 && load->after_block >= 0) { /* the upload must wait for the steps that read the buffer's former contents */
         int end = job->plan->block_end[load->after_block];
         for (int i = load->after_block ? job->plan->block_end[load->after_block - 1] : 0; i < end; i++)
             if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i]))
@@ -219,7 +220,7 @@ static int begin_load(struct gg_job *job)
     return 1;
 }
 
-/* Begins to fetch the next chunk of C, if its step has run and there is a slot. */
+/* Starts the download of the next chunk of C, if its step has run and there is a slot. */
 static int begin_store(struct gg_job *job)
 {
     while (job->store < job->step && !job->plan->steps[job->store].last)
@@ -245,7 +246,7 @@ static int begin_store(struct gg_job *job)
     return copy_down(job, &s, c.direct ? s.host : h->slot->memory, c.direct ? s.host_pitch : s.width) && on_the_way(job, h, GG_COMING_DOWN) ? 1 : -1;
 }
 
-/* Moves what is in a slot to its next stage, if it is ready. */
+/* Moves a held slot on to its next stage, if it is ready. */
 static int advance(struct gg_job *job, struct gg_held *h)
 {
     struct gg_sides s;
@@ -280,7 +281,7 @@ static int advance(struct gg_job *job, struct gg_held *h)
     return good ? 1 : -1;
 }
 
-/* One look at everything. */
+/* Looks once at everything that could make progress. */
 static int round_of(struct gg_job *job)
 {
     int progress = 0, r;
@@ -298,8 +299,8 @@ static int round_of(struct gg_job *job)
     return r < 0 ? -1 : progress;
 }
 
-/* Waits a little with the caller; asleep when there has been no news for a millisecond, because a long kernel runs, or for 0.2 ms with a copy in
- * another thread's hands, which may be queued for this processor. */
+/* Waits a little before the next round. The thread sleeps instead of polling after a millisecond without progress, when a long kernel is running, or
+ * after 0.2 ms if a copy thread has work, because that thread may be queued for this processor. */
 static void idle(const struct gg_job *job, double since)
 {
     double waited = gg_now() - since;
@@ -312,13 +313,13 @@ static void idle(const struct gg_job *job, double since)
         gg_relax();
 }
 
-/* The caller copies too when no copy thread is free; where there are none nobody else does. Not where they are many and at work, for then it would only come
- * late to the link (H200's host: with 5 and 6 of them dgemm 4096 took 7.2 and 6.1 ms with its help, 8.9 and 6.9 without; with 7 the same; with 8 sgemm 2048
- * 1.05 and 1.00), and not if the link could run dry meanwhile. */
+/* The caller copies too when no copy thread is free; with no copy threads at all, nobody else does. It does not if there are many threads at work,
+ * because it would then be late to feed the link (H200's host: with 5 and 6 of them dgemm 4096 took 7.2 and 6.1 ms with its help, 8.9 and 6.9
+ * without; with 7 the same; with 8 sgemm 2048 1.05 and 1.00), nor if the link could run dry meanwhile. */
 static bool lend_a_hand(const struct gg_job *job, double waited)
 {
     const int many = 7;
-    const double displaced = 300e-6; /* by others' threads */
+    const double displaced = 300e-6; /* after so long without progress the copy threads have probably lost their processors to other threads */
     if (job->threads >= many && waited < displaced)
         return false;
     bool dry = job->enqueued[0] >= 8 && job->enqueued[0] - job->arrived[0] < 2 && job->load < job->plan->load_count;
@@ -349,7 +350,7 @@ void gg_conduct(struct gg_job *job)
         while (copying && !gg_copy_made(&h->slot->left))
             if (!gg_copy_help())
                 gg_copy_patience(gg_now() - since);
-        if (h->stage == GG_UNPACKING) /* these bytes are in C, and right */
+        if (h->stage == GG_UNPACKING) /* the unpacked bytes are in C and are correct */
             job->committed[h->chunk.index] = 1;
         release(job, h);
     }

@@ -56,7 +56,7 @@ static bool read_TEXT(const char *text, const char **value)
     return true;
 }
 
-/* None of the kernels' helpers. */
+/* A row's name; helpers of the kernels do not count. */
 static bool read_KERNEL(const char *text, const char **value)
 {
     for (int i = 0; i < gg_kernel_count; i++)
@@ -118,7 +118,7 @@ static void read_environment(void)
 {
     int saved = errno;
     gg_config_fill(&g.config, secure_getenv);
-    const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all that are TEXT */
+    const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all options of kind TEXT */
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i]) /* programs write over the environment (setproctitle) */
             *texts[i] = strdup(*texts[i]);

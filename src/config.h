@@ -20,17 +20,17 @@ struct gg_config {
 #define GG_OPTION(field, name, kind, ...) GG_##kind##_T field;
 #include "config.def"
 #undef GG_OPTION
-    unsigned refused; /* a bit an option, the first row's the lowest: its value could not be read */
+    unsigned refused; /* one bit per option, the first row's the lowest: its value could not be read */
 };
 
 /* The options in force. The first call reads the environment; thread-safe, and afterwards a load. */
 extern _Atomic(const struct gg_config *) gg_config_in_force;
 const struct gg_config *gg_config_read(void);
 
-/* Every option from what `get` says of its name, as getenv would; one warning for each that cannot be read. */
+/* Fills every option from what `get`, a function like getenv, returns for its name; one warning for each that cannot be read. */
 void gg_config_fill(struct gg_config *config, char *(*get)(const char *name));
 
-/* The first ordinal of a list of GPUGEMM_DEVICES, which then begins behind it; -1: it cannot be read. */
+/* Returns the first ordinal of a list like GPUGEMM_DEVICES and advances the list past it; -1: it cannot be read. */
 int gg_next_device(const char **list);
 
 static inline const struct gg_config *gg_config(void)
@@ -39,7 +39,7 @@ static inline const struct gg_config *gg_config(void)
     return config ? config : gg_config_read();
 }
 
-/* One option as text, for `gpugemm info`: its value in the environment or, when that is unset, the text of the default. */
+/* One option as text, for `gpugemm info`: its name, the text of its default, its meaning. */
 struct gg_option {
     const char *name, *fallback, *meaning;
 };

@@ -1,10 +1,10 @@
-/* copy.c — owns the copy threads and their work. A thread knows nothing of GPUs: it takes a copy, makes it, counts it down. Each has a hand, into
- * which copies are put while it looks for work; what is left is queued. (Of a queue alone, behind a lock, the last of eight threads begins 5 µs after the
- * first.) Waking one takes 20 µs and more (200 when its processor sleeps deeply), as much as a copy: so one that runs out of work polls for a moment,
- * longer during a call than after it, before it sleeps. It polls politely: a thread with work may be queued on the same processor, which others may have
- * filled with polling threads of their own (OpenBLAS's do so for 0.1 s after a call), so it gives the processor away between two looks. Who waits for a
- * copy must not do that: the polling thread that then gets the processor keeps it (Linux 6.18; 0.5 ms each time). Called by staged.c, conduct.c and
- * short.c. */
+/* copy.c — owns the copy threads and their work. A thread knows nothing of GPUs: it takes a copy, makes it, counts it down. Each thread has a hand, a
+ * pointer into which a copy is put while the thread looks for work; the remaining copies are queued. (With only a queue behind a lock, the last of
+ * eight threads begins 5 µs after the first.) Waking a thread takes 20 µs and more (200 when its processor sleeps deeply), as much as a copy. So a
+ * thread that runs out of work polls for a while before it sleeps, longer during a call than after it. It yields the processor between two looks: a
+ * thread with work may be queued on the same processor, which others may have filled with polling threads of their own (OpenBLAS's do so for 0.1 s
+ * after a call). A thread that waits for a copy must not yield, because the polling thread that gets the processor then keeps it (Linux 6.18; 0.5 ms
+ * each time). Called by staged.c, conduct.c, short.c and tune.c. */
 #include "copy.h"
 
 #include <pthread.h>
@@ -25,22 +25,22 @@
 enum { MAX_THREADS = 64 };
 static const double poll_in_call = 500e-6, poll_after_call = 50e-6; /* seconds */
 
-/* What is in the hand of a thread that looks for work; of one that does not, NULL. */
+/* A hand that holds this belongs to a thread that looks for work; NULL: to one that does not. */
 static struct gg_copy empty;
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct gg_copy *head, **tail;
-    _Alignas(128) _Atomic int queued; /* in the list: what pollers look at */
-    _Atomic int given;                /* into hands, and not begun. Now and then one too few */
+    _Alignas(128) _Atomic int queued; /* copies in the list, for pollers to look at */
+    _Atomic int given;                /* copies in hands that are not begun; now and then one too few */
     _Alignas(128) _Atomic int calls;  /* in progress */
-    _Atomic int wanted;               /* threads, by all of them together */
+    _Atomic int wanted;               /* threads, the sum over all calls */
     _Atomic int polling;              /* threads that look for work without sleeping */
     _Atomic int sleeping;
     _Atomic int waking;               /* sleeping threads that have been signalled */
     _Atomic int threads;
-    _Atomic int on[CPU_SETSIZE]; /* of threads awake and callers: how many on a processor */
+    _Atomic int on[CPU_SETSIZE]; /* by processor: how many callers and awake copy threads are on it */
     struct {
         _Alignas(128) _Atomic(struct gg_copy *) hand;
     } of[MAX_THREADS];
@@ -48,9 +48,9 @@ static struct {
 
 /* ---- copying ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* memcpy past the caches. Unpacking, dst is not read into them first (8 threads: 86 GB/s with memcpy, 164 so; H200's host, 2026-11); packing, the GPU
- * finds the bytes in memory and not in the caches of eight processors, from which they come at half the link's rate. Where there are no such stores,
- * memcpy. */
+/* memcpy with stores that bypass the caches. When unpacking, dst is not read into the caches first (8 threads: 86 GB/s with memcpy, 164 so; H200's
+ * host, 2026-11). When packing, the GPU finds the bytes in memory and not in the caches of eight processors, from which they come at half the link's
+ * rate. Without such stores, plain memcpy. */
 static void copy_past_cache(char *dst, const char *src, size_t bytes)
 {
 #if defined(__SSE2__)
@@ -81,8 +81,8 @@ void gg_copy_run(const struct gg_copy *copy)
         lines = 1;
     }
     for (int64_t i = 0; i < lines; i++) {
-        /* The next line is on another page, where the processor does not look ahead by itself (dgemm 4096: 7.9 ms without, 7.35 with; 8192 26.25
-         * and 25.8) */
+        /* The next line is on another page, where the hardware does not prefetch by itself (dgemm 4096: 7.9 ms without, 7.35 with; 8192 26.25 and
+         * 25.8) */
         for (int64_t at = 0; i + 1 < lines && width <= 16 << 10 && copy->src_pitch != width && at < width; at += 64)
             __builtin_prefetch(copy->src + (i + 1) * copy->src_pitch + at, 0, 2);
         if (copy->cached)
@@ -92,7 +92,7 @@ void gg_copy_run(const struct gg_copy *copy)
     }
 #if defined(__SSE2__)
     if (!copy->cached)
-        _mm_sfence(); /* such stores are not ordered by the release that follows */
+        _mm_sfence(); /* streaming stores are not ordered by the release that follows */
 #endif
 }
 
@@ -117,9 +117,9 @@ int gg_copy_cut(const struct gg_copy *whole, struct gg_copy *pieces, int most, i
     return made;
 }
 
-/* ---- who is where ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- which thread is on which processor ----------------------------------------------------------------------------------------------------- */
 
-/* Counts this thread where it is, for others to keep away. The processor; -1 where that cannot be told. */
+/* Counts this thread on its processor, so that others avoid it. Returns the processor, -1 if unknown. */
 static int settle(void)
 {
     const int cpu = sched_getcpu();
@@ -135,9 +135,9 @@ static void unsettle(int cpu)
         atomic_fetch_sub_explicit(&g.on[cpu], 1, memory_order_relaxed);
 }
 
-/* The same, but a thread that is not alone moves to where none of us is. One that wakes while no processor is idle, because OpenBLAS's threads poll
- * on all of them, stays where it was, and all of ours may have slept on one (H200's host: the first calls of sgemm 4096 in a process 26 ms each, apart
- * 3.1). */
+/* Like settle, but a thread that shares its processor with another of ours moves to one that has none. A thread that wakes while no processor is
+ * idle, because OpenBLAS's threads poll on all of them, stays where it was, and all of ours may have slept on one. (H200's host: the first calls of
+ * sgemm 4096 in a process 26 ms each, on separate processors 3.1.) */
 static int settle_apart(void)
 {
     cpu_set_t all, one;
@@ -160,7 +160,7 @@ static int settle_apart(void)
 
 /* ---- the queue ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* Under g.lock. */
+/* Takes the first copy of the queue. Under g.lock. */
 static struct gg_copy *take(void)
 {
     struct gg_copy *copy = g.head;
@@ -173,8 +173,8 @@ static struct gg_copy *take(void)
     return copy;
 }
 
-/* The same, unless somebody else has the lock: threads look for work by the dozen, and if they slept for it, who leaves it would have to wake them (5
- * µs). */
+/* The same, but gives up if the lock is taken. Dozens of threads look for work; if they slept on the lock, whoever releases it would have to wake
+ * them (5 µs). */
 static struct gg_copy *try_to_take(void)
 {
     if (atomic_load_explicit(&g.queued, memory_order_relaxed) == 0 || pthread_mutex_trylock(&g.lock) != 0)
@@ -184,9 +184,10 @@ static struct gg_copy *try_to_take(void)
     return copy;
 }
 
-/* Into the hands of threads that look for work, from the first of `count` copies on. How many. Where few threads work, the same ones have the same part of
- * an operand in their caches in the next call (sgemm 256 49.3 us, in turn 50.2, from a queue 62.2). Where all do they take turns, or some would fall asleep
- * between two times that there is work for them (4096 3.18 ms, in turn 3.09, from a queue 3.07). */
+/* Puts copies, from the first of `count` on, into the hands of threads that look for work. Returns how many. With few threads at work, the search
+ * always starts at the same thread, so that it has the same part of an operand in its caches in the next call (sgemm 256 49.3 us, in turn 50.2, from
+ * a queue 62.2). With all at work it starts at each in turn, or some would fall asleep between two copies for them (4096 3.18 ms, in turn 3.09, from
+ * a queue 3.07). */
 static int give(struct gg_copy *copies, int count)
 {
     static _Atomic unsigned turn;
@@ -204,7 +205,7 @@ static int give(struct gg_copy *copies, int count)
     return given;
 }
 
-/* Out of a thread's hand, if it has not begun: its processor may be somebody else's just now. */
+/* Takes a copy back out of the hand of a thread that has not begun it: the thread may have lost its processor just now. */
 static struct gg_copy *take_back(void)
 {
     for (int i = 0, threads = g.threads; i < threads && atomic_load_explicit(&g.given, memory_order_relaxed) > 0; i++) {
@@ -224,7 +225,7 @@ static void finish(struct gg_copy *copy)
     atomic_fetch_sub_explicit(copy->left, 1, memory_order_acq_rel);
 }
 
-/* Wakes sleeping threads until `wanted` are awake or on their way. Signals cost a microsecond each: none is sent for nothing. */
+/* Wakes sleeping threads until `wanted` are awake or being woken. No unneeded signal is sent: each costs a microsecond. */
 static void wake(int wanted)
 {
     int sleeping = atomic_load_explicit(&g.sleeping, memory_order_relaxed);
@@ -244,7 +245,7 @@ static void wake(int wanted)
 
 void gg_copy_post(struct gg_copy *copies, int count, bool first)
 {
-    const int given = atomic_load_explicit(&g.queued, memory_order_relaxed) == 0 ? give(copies, count) : 0; /* older ones come first */
+    const int given = atomic_load_explicit(&g.queued, memory_order_relaxed) == 0 ? give(copies, count) : 0; /* older copies come first */
     if (given == count)
         return;
     struct gg_copy *const last = &copies[count - 1];
@@ -286,7 +287,7 @@ void gg_copy_patience(double waited)
         gg_relax();
 }
 
-static _Thread_local int caller_at; /* where this thread was counted when its call began */
+static _Thread_local int caller_at; /* the processor this thread was counted on when its call began */
 
 void gg_copy_begin(int threads, bool now)
 {
@@ -308,7 +309,8 @@ int gg_copy_calls(void) { return atomic_load_explicit(&g.calls, memory_order_rel
 
 /* ---- the threads --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Out of the queue, this thread's hand or, where it has nothing to do, another's. NULL: there was nothing for so long that it may sleep. */
+/* A copy from the queue, from this thread's hand or, if it has nothing to do, from another's. NULL: there was none for so long that the thread may
+ * sleep. */
 static struct gg_copy *poll_for_work(_Atomic(struct gg_copy *) *hand)
 {
     struct gg_copy *copy = try_to_take();
@@ -341,8 +343,8 @@ static struct gg_copy *poll_for_work(_Atomic(struct gg_copy *) *hand)
     return in_hand;
 }
 
-/* Asks for short turns on the processor. A thread that does is also given its turn sooner: between others that compute, 100 µs instead of
- * milliseconds. Linux 6.12 on; elsewhere nothing changes. */
+/* Asks the scheduler for short time slices. Such a thread is also scheduled sooner: between others that compute, after 100 µs instead of
+ * milliseconds. From Linux 6.12 on; elsewhere nothing changes. */
 static void ask_for_short_turns(void)
 {
 #if defined(SYS_sched_setattr)
@@ -389,7 +391,8 @@ int gg_copy_start(void)
         started = true;
         cpu_set_t cpus;
         int64_t wanted = gg_config()->threads, have = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
-        if (wanted == 0) /* 8 fill PCIe 5 with whole lines (H200's host, 2026-11), 12 with short ones and with C coming down; the caller has a processor, too */
+        if (wanted == 0) /* 8 fill PCIe 5 with whole lines (H200's host, 2026-11), 12 with short ones or with C coming down; the caller has a
+                          * processor, too */
             wanted = have <= 8 ? have : gg_max(GG_FEW_COPIERS, gg_min(12, have - 2));
         while (g.threads < wanted && g.threads < MAX_THREADS && gg_thread_start(copy_thread, &g.of[g.threads].hand))
             g.threads++;

@@ -1,5 +1,5 @@
-/* device.c — owns the path of operands that are in GPU memory already: choose a kernel, enqueue it, wait if the caller must. It copies
- * nothing and allocates nothing. Called by entry.c (BLAS names, legacy stream, waits) and api.c (the caller's stream). */
+/* device.c — owns the path of operands that are already in GPU memory: chooses a kernel, enqueues it, waits if the caller must. It copies nothing;
+ * scratch comes from the stream's workspace. Called by serve.c, for BLAS names (legacy stream, waits) and for gpugemm_* (the caller's stream). */
 #include <pthread.h>
 
 #include "config.h"
@@ -7,13 +7,13 @@
 #include "staged.h"
 #include "trace.h"
 
-/* Two threads may share a stream, and with it a workspace: what a call asks of it and what it launches must not be torn apart. */
+/* Two threads may share a stream and its workspace: from asking for the workspace to launching, a call must not be interleaved with another. */
 static pthread_mutex_t enqueue = PTHREAD_MUTEX_INITIALIZER;
 
 bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream, bool wait, struct gg_outcome *outcome)
 {
     struct gg_gemm q = *p;
-    if (q.k == 0 || q.alpha == 0) /* C := beta C, whatever alpha is: NaN·0 terms do not exist */
+    if (q.k == 0 || q.alpha == 0) /* C := beta C, whatever alpha is: terms such as NaN·0 are not formed */
         q.k = 0, q.alpha = 0;
     struct gg_choice choice = gg_select(&q, &dev->arch, gg_config()->kernel);
     outcome->head = outcome->kernel = choice.kernel;

@@ -1,21 +1,22 @@
-/* dispatch.c — owns the decision who serves a call. Pure: it reads the problem and the facts, never memory, the clock, the environment
- * or the GPU. Called by entry.c for the BLAS names and by api.c for gpugemm_*; tested by tests/t_dispatch.c without a GPU. */
+/* dispatch.c — owns the decision who serves a call. Pure: it reads the problem and the facts, never memory, the clock, the environment or the GPU.
+ * Called by serve.c for calls, by explain.c, info.c and tune.c for predictions; tested by tests/t_dispatch.c without a GPU. */
 #include "dispatch.h"
 
-/* Like calls stay where they were until the other side is this much faster: between two that are as fast, going to and fro gains nothing. */
+/* Similar calls stay on their side until the other is this much faster: moving between two equally fast sides gains nothing. */
 static const double HYSTERESIS = 1.1;
 
-/* A side that no like call has been to is tried when it is predicted to take at most this much longer. */
+/* A side that no similar call has used yet is tried if it is predicted to take at most this much longer. */
 static const double WORTH_TRYING = 3;
 
-/* The GPU is started when calls would have gained so much of what starting it takes: a program that makes a single call is not made to start
- * a GPU, and one that makes many loses at most about as much again. */
+/* The GPU is started when calls would have gained this share of what starting it takes. So a program with a single call need not start a GPU, and one
+ * with many loses at most about as much again. */
 static const double WORTH_STARTING = 0.75;
 
-/* And at its end to stop it, which takes half as long (H200, 2026-11: 200 ms and 100). */
+/* To wait for a GPU that is still off, a call must gain this multiple of its start: the process also stops it at its end, which takes half as long
+ * (H200, 2026-11: 200 ms and 100). */
 static const double WORTH_WAITING = 1.5;
 
-/* What like calls took, as a multiple of the model's prediction: 0 or less where none is known. */
+/* How long similar calls took, as a multiple of the model's prediction; 0 or less if not known. */
 static double seen(const struct gg_gemm *p, const struct gg_rates *rates, int who)
 {
     return (double)atomic_load_explicit(&rates->seen[who][p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
@@ -31,7 +32,7 @@ static struct gg_decision cpu(enum gg_reason reason)
     return (struct gg_decision){.path = GG_PATH_CPU, .reason = reason};
 }
 
-/* Could any memory hold the operands? Beyond that byte counts overflow, and no later stage is made for it. */
+/* Could any memory hold the operands? If not, byte counts overflow, and the later stages are not made for that. */
 static bool is_possible(const struct gg_gemm *p)
 {
     const double most = 0x1p60 / (double)gg_size(p->type);
@@ -39,7 +40,7 @@ static bool is_possible(const struct gg_gemm *p)
     return (double)p->ldc * (double)p->n < most && (gg_is_empty(p) || (a < most && b < most));
 }
 
-/* Why this GPU serves nobody, or GG_OK. */
+/* The reason why the GPU can serve no call, or GG_OK. */
 static enum gg_reason obstacle(const struct gg_facts *f)
 {
     switch (f->gpu) {
@@ -63,12 +64,12 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return cpu(GG_EMPTY);
     if (!is_possible(p))
         return cpu(GG_TOO_LARGE);
-    if (empty && f->c == GG_PEER) /* not aligned to its elements: no kernel scales it, and there is nothing to stage it for */
+    if (empty && f->c == GG_PEER) /* not aligned to its elements: no kernel can scale it, and with nothing to multiply it is not staged */
         return cpu(GG_NO_KERNEL);
     struct gg_decision d = {.path = GG_PATH_STAGED, .reason = obstacle(f)};
     bool up = f->gpu == GG_GPU_READY;
 
-    if (any) { /* no CPU can read it: GPU or nothing */
+    if (any) { /* no CPU can read the operands: the GPU or nobody */
         d.path = all ? GG_PATH_DEVICE : GG_PATH_STAGED;
         d.start = d.wait = !up && d.reason == GG_OK;
         if (up)
@@ -94,7 +95,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
     if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) {
-        struct gg_decision no = cpu(GG_TOO_SMALL); /* the copies alone: no need to ask which kernel */
+        struct gg_decision no = cpu(GG_TOO_SMALL); /* the copies alone take too long, whichever kernel */
         no.model_cpu = d.model_cpu, no.seconds_cpu = d.seconds_cpu;
         return no;
     }

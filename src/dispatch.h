@@ -16,22 +16,22 @@ struct gg_facts {
     bool round_to_nearest;
     const char *kernel;              /* GPUGEMM_KERNEL */
     const struct gg_rates *rates;
-    double lost;                     /* seconds that calls have taken longer so far because the GPU was not up */
-    bool may_try;                    /* a call may go to the slower side once or twice for the sake of later ones */
+    double lost;                     /* seconds that calls have lost so far because the GPU was not up */
+    bool may_try;                    /* this call may go to the slower side, which happens once or twice to learn its speed for later calls */
 };
 
 struct gg_decision {
     enum gg_path path;
     enum gg_reason reason;
     bool start;                      /* bring the GPU up in the background: it would have been faster */
-    bool wait;                       /* … and wait for it: even now it would be faster, or the operands leave no choice */
+    bool wait;                       /* … and wait for it: it would be faster even so, or the operands leave no choice */
     struct gg_choice choice;         /* valid when arch was known and path is not CPU */
     double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
-    double model_cpu, model_gpu;     /* the same before correction by what like calls took */
+    double model_cpu, model_gpu;     /* the same before correction by how long similar calls took */
 };
 
-/* Who serves *p. Total: every problem gets an answer. With operands in GPU memory the path is never CPU unless C is trivially complete;
- * a reason other than GG_IN_PLACE then says why the GPU cannot serve either. */
+/* Who serves *p. Total: every problem gets an answer. With operands in GPU memory the path is CPU only if C is trivially complete or nothing can
+ * serve; a reason other than GG_IN_PLACE then says why the GPU cannot serve either. */
 struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *facts);
 
 /* Nothing to compute beyond C := beta C. */

@@ -1,4 +1,4 @@
-/* driver.h — the CUDA driver, for the three files that speak to it: gpu.c, which loads it and starts the GPU; pointers.c, which asks it where an
+/* driver.h — the CUDA driver, for the three files that talk to it: gpu.c, which loads it and starts the GPU; pointers.c, which asks it where an
  * address lives; work.c, which has the streams, the memory and the launches. The only file that includes a CUDA header. */
 #ifndef GG_DRIVER_H
 #define GG_DRIVER_H
@@ -9,7 +9,7 @@
 
 #include "gpu.h"
 
-/* Its functions. Filled once gg_driver_load() has said so; it has when the state is READY. */
+/* The driver's functions. Filled when gg_driver_load() has returned true, which it has when the state is READY. */
 struct gg_driver {
 #define GG_NEEDED(name) __typeof__(name) *name;
 #define GG_OPTIONAL GG_NEEDED
@@ -21,29 +21,30 @@ extern struct gg_driver gg_cu;
 
 bool gg_driver_load(void);
 
-/* Every result of the driver comes through here. One that leaves the context lost ends the use of the GPU. */
+/* Every result of the driver comes through here. An error after which the context is lost ends the use of the GPU. */
 bool gg_driver_ok(CUresult e, const char *what);
 void gg_driver_give_up(CUresult e, const char *what);
 #define GG_CU(function, ...) gg_driver_ok(gg_cu.function(__VA_ARGS__), #function)
 
 struct gg_workspace {
     gg_stream stream;
-    unsigned long long id; /* of the stream, plus 1: a handle comes again when its stream is destroyed, and CU_STREAM_PER_THREAD is every thread's */
+    unsigned long long id; /* of the stream, plus 1. Needed because the handle of a destroyed stream is reused, and CU_STREAM_PER_THREAD is every
+                            * thread's */
     void *memory;
     size_t bytes;
-    int words;     /* of its first ones, given to calls; WORDS: those that are left must be cleared first */
-    uint64_t used; /* when, in calls */
-    bool captured; /* a graph may launch with it for ever: never freed */
+    int words;     /* of its first WORDS words, how many have been given to calls; WORDS: they must be cleared before more are given */
+    uint64_t used; /* last use, in calls */
+    bool captured; /* a graph may launch with it at any time: never freed */
 };
 
 enum { WORKSPACES = 128, WORDS = 256, MAX_KERNELS = 96 };
 
-/* One a context. gpu.c makes it; the rest is work.c's, under `lock`. */
+/* One per context. gpu.c makes it; the rest is work.c's, under `lock`. */
 struct gg_device_state {
     CUcontext context;
-    unsigned long long id; /* of the context: one that the program has reset comes back with the same handle and another id */
+    unsigned long long id; /* of the context: after a reset by the program the same handle comes back with another id */
     pthread_mutex_t lock;
-    CUmodule modules[MAX_KERNELS]; /* by row; rows of one image share it */
+    CUmodule modules[MAX_KERNELS]; /* by row; rows of one image share the first's */
     _Atomic(CUfunction) functions[MAX_KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
@@ -51,8 +52,8 @@ struct gg_device_state {
 
 static inline struct gg_device_state *gg_state_of(const struct gg_device *dev) { return dev->private_state; }
 
-/* The program has reset the device, or destroyed a context of its own: everything in it is gone, page-locked memory included. The next calls get a
- * new one; this one is the CPU's. */
+/* To be called when the program has reset the device or destroyed a context of its own: everything in it is gone, page-locked memory included. Later
+ * calls get a new context; the current one is left to the CPU. */
 void gg_gpu_replace(struct gg_device *gone);
 
 #endif

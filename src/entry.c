@@ -22,26 +22,26 @@ enum symbol {
 static struct {
     _Atomic(void *) routine; /* NULL: there is none */
     _Atomic enum { UNKNOWN, KNOWN, ILP64_UNDER_PLAIN_NAME } state;
-    _Atomic(void *) straight; /* the routine, once a tiny call may go there at once: straight() */
+    _Atomic(void *) straight; /* the routine, once tiny calls may go there directly: see straight() */
 } real[SYMBOLS];
 
-/* Has the real BLAS called us in the meantime? Its cblas_dgemm may call dgemm_, which is ours (the reference's does, and BLIS's). */
+/* Has the real BLAS called us during this call? Its cblas_dgemm may call dgemm_, which is ours (the reference's and BLIS's do). */
 static _Thread_local bool came_back;
 
 struct call {
     enum symbol symbol;
     const void *caller;
     void *routine;
-    bool entered; /* the real BLAS, as far as gg_real_inside is concerned */
+    bool entered; /* the real BLAS, in terms of gg_real_inside */
     bool recorded;
     int info;
-    double start, declined; /* when the call came, when the real BLAS got it; 0: nobody wants to know */
+    double start, declined; /* times: the call came, the real BLAS got it; 0: not needed */
     struct gg_gemm p;
     struct gg_record record;
 };
 
-/* Finds the call's routine. True: its integers are wider than the name says. Such a one that a module has brought for itself, in its own scope, is
- * not remembered, for others' calls must not go there. */
+/* Finds the call's routine. True: its integers are wider than the name says. Such a routine is not remembered if a module has brought it in a scope
+ * of its own, because other callers' calls must not go there. */
 static bool look_up(struct call *call, bool narrow)
 {
     if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN) {
@@ -56,10 +56,10 @@ static bool look_up(struct call *call, bool narrow)
     return atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME;
 }
 
-/* The reference's report for a spelling the real BLAS lacks: through the program's xerbla_, whoever defines it. */
+/* Makes the reference's report for a spelling that the real BLAS lacks, through the program's xerbla_, whoever defines it. */
 static void report(const struct call *call)
 {
-    extern void xerbla_(const char *, const int *, size_t);  /* ours, which finds the one that must win */
+    extern void xerbla_(const char *, const int *, size_t);  /* ours, which finds the one that takes precedence */
     int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
     xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
 }
@@ -84,11 +84,11 @@ static void record(struct call *call)
     gg_fp_write(fp);
 }
 
-/* True: all is done. False: the real BLAS has the floor, and end() is due afterwards. */
+/* True: the call is done. False: the real BLAS is to be called, and end() afterwards. */
 static bool served(struct call *call, bool narrow)
 {
     const bool wide = look_up(call, narrow);
-    if (gg_real_inside()) { /* one call of the user's is one decision */
+    if (gg_real_inside()) { /* one call by the user is one decision */
         came_back = call->recorded = true;
         return false;
     }
@@ -99,7 +99,7 @@ static bool served(struct call *call, bool narrow)
         call->record.reason = GG_ILP64_PLAIN;
     } else if (call->info) {
         call->record.reason = GG_BAD_ARGS;
-        record(call); /* now: a user's xerbla_ may longjmp, and is not "inside the real BLAS" for ever then */
+        record(call); /* before the call: a user's xerbla_ may longjmp, and the thread must not stay "inside the real BLAS" for ever */
     } else {
         complete = gg_serve(&(struct gg_request){.p = &call->p, .caller = call->caller, .stream = GG_LEGACY_STREAM, .wait = true}, &call->record);
         if (!complete && gg_on_gpu())
@@ -136,9 +136,9 @@ static void end(struct call *call)
     record(call);
 }
 
-/* The short way, of a call too small for any GPU on operands in host memory: the real BLAS's routine, to go to at once, for what is done here beside
- * such a product shows (bench/declined.c). NULL: the long way. Open once a call that was too small went the long way, with nobody watching, and the
- * real BLAS did not come back. Whether the other arguments are legal is the real BLAS's to find out. */
+/* The short way for a call too small for any GPU, on operands in host memory. Returns the real BLAS's routine, to be called directly, because what is
+ * done here is noticeable beside such a product (bench/declined.c); NULL: take the long way. The short way is open once a call that was too small
+ * took the long way, with nobody watching, and the real BLAS did not call back. Whether the other arguments are legal is left to the real BLAS. */
 static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, int64_t n, int64_t k, double alpha, const void *a, const void *b,
                              const void *c)
 {
@@ -149,10 +149,10 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
     return routine;
 }
 
-/* Two functions a spelling: the exported one, which has little to save and ends the short way with a jump, and the long way behind it.
+/* Two functions per spelling: the exported one, which saves few registers and ends the short way with a jump, and the long way behind it.
  *
- * The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. The jump leaves the real BLAS its
- * caller's own frame, with the lengths if they are there. */
+ * The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. The jump hands the caller's own frame
+ * to the real BLAS, including the lengths if they are there. */
 #define GG_F77_PARAMETERS(INT)                                                                                                                       \
     const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha, const void *a, const INT *lda,              \
         const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc

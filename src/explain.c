@@ -1,5 +1,5 @@
-/* explain.c — owns the answer to "who would serve this call, and why": dispatch.c's, for a problem without operands. The GPU is the one that
- * is here, which is started for it, or one that is only assumed, by name. It runs no gemm. */
+/* explain.c — owns the answer to "who would serve this call, and why": dispatch.c's answer for a problem without operands. The GPU is the one that is
+ * present, which is started for it, or one assumed by name. It runs no gemm. */
 #include <string.h>
 #include <strings.h>
 
@@ -8,7 +8,7 @@
 #include "serve.h"
 #include "trace.h"
 
-/* GPUs that can be assumed, as their data sheets and drivers describe them. */
+/* GPUs that can be assumed, with the figures of their data sheets and drivers. */
 static const struct {
     const char *name;
     struct gg_arch arch;

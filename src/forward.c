@@ -1,8 +1,8 @@
-/* forward.c — owns where the symbols of forward.def lead. Their code is in forward_<machine>.S: a jump that touches no argument. It asks here, once
- * for each symbol and calling object, which address of the real BLAS to jump to. Nothing here runs before the first call of a symbol.
+/* forward.c — owns where the symbols of forward.def lead. Their code is in forward_<machine>.S: a jump that touches no argument. For each symbol and
+ * calling object the code asks here once which address of the real BLAS to jump to. Nothing here runs before the first call of a symbol.
  *
- * A process may hold two BLASes (Python modules bring theirs in their own scope), and the preloaded names must not move a call from one to the
- * other. So an answer found in a caller's scope holds for that caller's object; what follows us in the global order holds for everybody. */
+ * A process may hold two BLASes (Python modules bring theirs in their own scope), and the preloaded names must not move a call from one to the other.
+ * So an answer found in a caller's scope holds for that caller's object only; what follows us in the global order holds for everybody. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -15,7 +15,7 @@
 #include "real.h"
 #include "trace.h"
 
-/* One spelling after the other, and which of them are error handlers. */
+/* All spellings one after the other; error handlers are marked with "!". */
 #define X(symbol) #symbol "\0"
 #define X_XERBLA(symbol) "!" #symbol "\0"
 static const char names[] =
@@ -29,8 +29,8 @@ enum {
     SYMBOLS
 };
 
-/* The callers in [start, start + size) jump to target. Written once, size last. The machine's entry reads size before target; a start that it has read
- * too early is 0, right where the size is UINTPTR_MAX, too low to reach a caller with any other. Layout known to the .S files. */
+/* Callers in [start, start + size) jump to target. Written once, size last. The machine's entry reads size before target. It may read start too early
+ * and get 0; that is right if size is UINTPTR_MAX, and with any other size no caller lies that low. The .S files know this layout. */
 struct gg_forward_slot {
     _Atomic uintptr_t size, start;
     _Atomic(void *) target;
@@ -38,7 +38,7 @@ struct gg_forward_slot {
 struct gg_forward_slot gg_forward_slots[SYMBOLS];
 _Static_assert(sizeof(struct gg_forward_slot) == 24, "SLOT in forward_*.S");
 
-/* Callers outside their symbol's slot, by call site. An entry is written once: claimed, filled, then published by its key. */
+/* Callers outside their symbol's slot, by call site. An entry is written once: claimed, filled, then published by writing its key. */
 enum { SITES = 4096, PROBES = 8, CLAIMED = 1 };
 static struct {
     _Atomic uint64_t key;
@@ -68,7 +68,7 @@ static void *site_target(uint64_t key)
     return NULL;
 }
 
-/* A full neighbourhood forgets the call site: it is looked up again next time. */
+/* Where all probed entries are taken the call site is not remembered, and looked up again next time. */
 static void remember_site(uint64_t key, void *target)
 {
     for (unsigned i = site_start(key), n = 0; n < PROBES; i = (i + 1) % SITES, n++) {
@@ -110,7 +110,7 @@ static void remember(unsigned symbol, const char *name, const void *caller, void
 {
     struct range range = {(uintptr_t)caller, (uintptr_t)caller, 1}; /* code in no object (a JIT's): this call site alone */
     Dl_info info;
-    if (dladdr(target, &info)) /* a target must outlive what remembers it: never unload it */
+    if (dladdr(target, &info)) /* a target must outlive what remembers it: keep its library from being unloaded */
         dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     if (gg_real_near(name, NULL) == target)
         range = (struct range){0, 0, UINTPTR_MAX};
@@ -125,7 +125,7 @@ static void remember(unsigned symbol, const char *name, const void *caller, void
     atomic_store(&gg_forward_slots[symbol].size, range.size);
 }
 
-/* The other spellings a library may give a routine, with the same integers and the same calling convention; the first fits the name. */
+/* The other spellings a library may give a routine, with the same integers and calling convention. The first row that matches the name applies. */
 static void *find_by_any_spelling(const char *name, const void *caller)
 {
     static const struct {
@@ -155,7 +155,8 @@ static void *find_by_any_spelling(const char *name, const void *caller)
 
 /* ---- error handlers: a program's own wins, whenever it appears, so they are looked up at every call --------------------------------- */
 
-/* The reference's words; unlike the reference they let the program go on. Only *info's low half is read: both widths of integer serve. */
+/* The reference's message, but unlike the reference these let the program go on. Only the low half of *info is read, so both widths of integer
+ * serve. */
 static void xerbla(const char *routine, const int *info, size_t length)
 {
     size_t n = 0;
@@ -174,8 +175,8 @@ static void cblas_xerbla(int64_t info, const char *routine, const char *format, 
     va_end(args);
 }
 
-/* What `name` would be to the caller's object without us, in the scope of the object that brought it in: the first loaded of those that have it among
- * their dependencies. NumPy's own xerbla_ is such: it is meant for the LAPACK that NumPy loads RTLD_LOCAL. */
+/* What `name` would be for the caller's object without this library, in the scope of the object that brought the caller in: the first loaded object
+ * that has it among its dependencies. NumPy's own xerbla_ is such a case: it is meant for the LAPACK that NumPy loads RTLD_LOCAL. */
 static void *find_in_scope_of_importer(const char *name, const void *caller)
 {
     Dl_info self, calling, defining;
@@ -205,7 +206,7 @@ static void *find_xerbla(const char *name, const void *caller)
     return found;
 }
 
-/* Called by the .S file alone: the address a call of `symbol` from `caller` goes on to. */
+/* Called by the .S file alone: the address that a call of `symbol` from `caller` must jump to. */
 void *gg_forward_find(unsigned symbol, const void *caller)
 {
     void *target = site_target(site_key(symbol, caller));

@@ -61,7 +61,7 @@ static inline bool gg_fp_rounds_to_nearest(struct gg_fp fp)
 #error "libgpugemm is for x86-64 and AArch64"
 #endif
 
-/* The caller's, to be written back; from here on ours: the caller's flags are not to tell of our arithmetic, nor its traps to catch it. */
+/* Returns the caller's environment, to be written back, and sets ours: our arithmetic must neither raise the caller's flags nor trip its traps. */
 static inline struct gg_fp gg_fp_ours(void)
 {
     const struct gg_fp theirs = gg_fp_read();

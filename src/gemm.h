@@ -1,17 +1,17 @@
 /* gemm.h — READ FIRST. The one noun of the library, the answers a stage can give, and the stages in call order.
  *
  *   entry.c     every exported spelling of sgemm and dgemm (symbols.def); keeps the caller's own arguments
- *   check.h     arguments -> struct gg_gemm, or the reference's info number      (the last writer of struct gg_gemm)
- *   serve.c     one valid call: gather the facts, ask dispatch.c, carry its answer out
+ *   check.h     arguments -> struct gg_gemm, or the reference's info number
+ *   serve.c     one valid call: set the precision, gather the facts, ask dispatch.c, carry its answer out
  *   dispatch.c  pure: (problem, facts) -> decision: path, kernel row, reason, predicted times
  *   device.c    operands in GPU memory: run in place on the caller's stream
- *   staged.c    operands in host memory: tile, copy, compute and copy back, all three overlapped
+ *   staged.c    operands in host memory: cut up, copy, compute and copy back, all overlapped
  *   launch.c    a kernel row -> its launch, on operands in GPU memory
  *   real.c      everything else: the BLAS the program already has
  *
- * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same
- * routine of the real BLAS with the caller's original arguments. From check.h on there is no order and no transpose, only
- * column-major C and "which index of this operand is contiguous"; every size is int64_t and counts elements. */
+ * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same routine of the real BLAS
+ * with the caller's original arguments. From check.h on there is no order and no transpose, only column-major C and "which index of this operand is
+ * contiguous"; every size is int64_t and counts elements. */
 #ifndef GG_GEMM_H
 #define GG_GEMM_H
 
@@ -39,8 +39,8 @@ static inline int64_t gg_max(int64_t a, int64_t b)
 static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
 static inline int64_t gg_round_up(int64_t x, int64_t unit) { return gg_ceil_div(x, unit) * unit; }
 
-/* How exact sgemm must be. FP32: no less accurate than FFMA where errors are above 1 u (docs/precision.md), by whichever means is fastest; TF32: 11
- * significant bits of A and B will do. */
+/* How exact sgemm must be. STRICT: FFMA (FP32 multiply-adds) only. FP32: by whichever means is fastest, no less accurate than FFMA where errors are
+ * above 1 u (docs/precision.md). TF32: 11 significant bits of A and B are enough. */
 enum gg_precision { GG_STRICT, GG_FP32, GG_TF32 };
 
 /* C := alpha op(A) op(B) + beta C.   C is m×n, column-major: C(i,j) = c[i + j ldc].
@@ -56,11 +56,11 @@ struct gg_gemm {
     void *c;
     int64_t lda, ldb, ldc;
     double alpha, beta;
-    enum gg_precision precision; /* set by serve.c from the thread's or the environment's; GG_D is always strict */
+    enum gg_precision precision; /* set by serve.c: the thread's setting, else the environment's; GG_D is always strict */
 };
 
-/* The same product as it lies in GPU memory when it is staged (where, is not known): lines of whole 128 bytes, for whole sectors and because TMA asks for 16
- * of a leading dimension. */
+/* The same product as staging lays it out in GPU memory (the addresses are left NULL). Lines are padded to multiples of 128 bytes: whole sectors, and
+ * TMA wants leading dimensions that are multiples of 16 bytes. */
 static inline struct gg_gemm gg_as_staged(struct gg_gemm p)
 {
     const int64_t unit = 128 / (int64_t)gg_size(p.type);
@@ -71,7 +71,7 @@ static inline struct gg_gemm gg_as_staged(struct gg_gemm p)
     return p;
 }
 
-/* Layout index of a problem: the suffix of a kernel's entry in a row with four of them, in BLAS terms of column-major operands. */
+/* The layout of a problem in BLAS terms of column-major operands, for the trace. */
 enum gg_layout { GG_NN, GG_NT, GG_TN, GG_TT };
 
 static inline enum gg_layout gg_layout(const struct gg_gemm *p)
@@ -79,13 +79,13 @@ static inline enum gg_layout gg_layout(const struct gg_gemm *p)
     return (enum gg_layout)((p->a_kmajor ? 2 : 0) + (p->b_kmajor ? 0 : 1));
 }
 
-/* Where an operand lives. Order matters: from GG_PEER on no CPU BLAS should touch it, from GG_MANAGED on a kernel reads it in place. */
+/* Where an operand lives. The order matters: from GG_PEER on no CPU BLAS can touch it, from GG_MANAGED on a kernel can read it in place. */
 enum gg_place { GG_HOST, GG_PINNED, GG_PEER /* on another GPU than C, or not aligned */, GG_MANAGED, GG_DEVICE };
 
 /* Who computed C. */
 enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
 
-/* Why. The text is what the trace, the statistics and `gpugemm info` print. */
+/* Why. The texts are what the trace, the statistics and `gpugemm info` print. */
 #define GG_REASONS(X)                                                                                                  \
     X(GG_OK, "faster on the GPU")                                                                                      \
     X(GG_GPU_FORCED, "GPUGEMM_MODE=gpu")                                                                                   \

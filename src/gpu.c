@@ -1,6 +1,6 @@
-/* gpu.c — owns the CUDA driver and the GPU's life: loads the one by dlopen at first use, so that nothing is needed at load, starts the other, opens
- * devices, and knows when it has died. It never tears down: CUDA calls during exit fail, and the driver frees everything with the process. Of all
- * that the library knows of CUDA, where pointers live is in pointers.c, and what is done with a device in work.c. */
+/* gpu.c — owns the CUDA driver and the GPU's life. It loads the driver by dlopen at first use, so that nothing is needed at load, starts the GPU,
+ * opens devices, and knows when the GPU has died. It never tears down: CUDA calls during exit fail, and the driver frees everything with the process.
+ * pointers.c knows where pointers live, work.c what is done with a device. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -24,17 +24,17 @@
 static struct {
     _Atomic int state;        /* enum gg_gpu_state */
     _Atomic bool have_driver; /* gg_cu is filled */
-    _Atomic bool failing;     /* somebody is writing `trouble`, and will set DEAD */
-    _Atomic bool loading;     /* the starter has had the loader's lock */
+    _Atomic bool failing;     /* a thread is writing `trouble`, and will set DEAD */
+    _Atomic bool loading;     /* the starter has got past the loader's lock */
     _Atomic int refused;      /* the driver's last error while STARTING */
     double started;           /* when STARTING began */
     bool from_nothing;        /* the program had not loaded the driver before */
     pthread_once_t forks;
     bool watching_forks;
     char trouble[200];
-    pthread_mutex_t lock; /* devices; the state's way out of OFF and STARTING */
+    pthread_mutex_t lock; /* guards devices, and the state when it leaves OFF or STARTING */
     pthread_cond_t changed;
-    struct gg_device *devices[4 * GG_MAX_DEVICES]; /* one a context */
+    struct gg_device *devices[4 * GG_MAX_DEVICES]; /* one per context */
     int device_count;
     struct gg_device *_Atomic host_device;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .forks = PTHREAD_ONCE_INIT};
@@ -45,7 +45,7 @@ struct gg_driver gg_cu;
 
 static void set_state(enum gg_gpu_state state) { atomic_store_explicit(&g.state, state, memory_order_release); }
 
-/* Errors a call can have without the context being lost. */
+/* Errors that a call can have without the context being lost. */
 static bool is_survivable(CUresult e)
 {
     switch (e) {
@@ -71,13 +71,13 @@ static bool is_survivable(CUresult e)
     }
 }
 
-/* The GPU is not used again. Of several threads that meet an error at once, the first reports it. */
+/* Gives the GPU up for good. Of several threads that meet an error at once, the first reports it. */
 void gg_driver_give_up(CUresult e, const char *what)
 {
     if (atomic_exchange(&g.failing, true))
         return;
     const char *text = NULL;
-    if (e == CUDA_ERROR_DEINITIALIZED) { /* the process is exiting, and the driver has left before us: nothing to worry anybody with */
+    if (e == CUDA_ERROR_DEINITIALIZED) { /* the process is exiting and the driver has shut down before us: no reason for a warning */
         snprintf(g.trouble, sizeof g.trouble, "the CUDA driver has shut down");
         set_state(GG_GPU_DEAD);
         return;
@@ -90,7 +90,7 @@ void gg_driver_give_up(CUresult e, const char *what)
 
 bool gg_driver_ok(CUresult e, const char *what)
 {
-    if (e != CUDA_SUCCESS && gg_gpu_state() == GG_GPU_STARTING) /* the starter sees to it */
+    if (e != CUDA_SUCCESS && gg_gpu_state() == GG_GPU_STARTING) /* the starter deals with it */
         atomic_store(&g.refused, e);
     if (e != CUDA_SUCCESS && !is_survivable(e) && gg_gpu_state() == GG_GPU_READY)
         gg_driver_give_up(e, what);
@@ -107,8 +107,8 @@ static int find_driver(struct dl_phdr_info *info, size_t size, void *found)
     return *(bool *)found;
 }
 
-/* The list of loaded objects is walked at most once a tick of the coarse clock (1–10 ms): between the driver being loaded and the first
- * device pointer lie cuInit and the creation of a context, which take longer than that. */
+/* The list of loaded objects is walked at most once per tick of the coarse clock (1–10 ms). That is often enough: between loading the driver and the
+ * first device pointer come cuInit and the creation of a context, which take longer. */
 bool gg_gpu_loaded(void)
 {
     static _Atomic bool found;
@@ -130,8 +130,9 @@ bool gg_gpu_loaded(void)
     return yes;
 }
 
-/* Fills gg_cu. Under g.lock, but `driver` comes from before: dlopen waits for the loader's lock, whose holder may be waiting for g.lock. The driver
- * believes its environment, libraries to load included: so a setuid program gets it only when it has brought it itself. */
+/* open_driver opens the library, load_driver fills gg_cu from it. The first runs before g.lock is taken, the second under it: dlopen waits for the
+ * loader's lock, whose holder may be waiting for g.lock. The driver trusts its environment, including which libraries to load, so a setuid program
+ * gets it only if it has loaded it itself. */
 static void *open_driver(void)
 {
     if (getauxval(AT_SECURE) && !gg_gpu_loaded())
@@ -173,7 +174,7 @@ static bool load_driver(void *driver)
 
 /* ---- devices ------------------------------------------------------------------------------------------------------------------- */
 
-/* Clears *good when the driver does not tell. */
+/* Clears *good if the driver does not tell. */
 static int attribute(CUdevice device, CUdevice_attribute what, bool *good)
 {
     int value = 0;
@@ -195,7 +196,8 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
     for (int i = 0; i < g.device_count; i++)
         if (gg_state_of(g.devices[i])->context == context && gg_state_of(g.devices[i])->id == id)
             return g.devices[i];
-    int at = 0; /* in the table: where a context is gone, else behind all. What was there stays in memory: lanes and calls may yet look at it */
+    int at = 0; /* its place in the table: one whose context is gone, else the end. What was there is not freed, because lanes and calls may still
+                 * look at it */
     while (at < g.device_count && !gg_gpu_is_gone(g.devices[at]))
         at++;
     if (at == sizeof g.devices / sizeof *g.devices || gg_kernel_count > MAX_KERNELS)
@@ -296,7 +298,7 @@ static bool start(void *driver)
         }
     }
     const char *text = NULL;
-    if (atomic_load(&g.refused)) /* else the list named no device */
+    if (atomic_load(&g.refused)) /* otherwise the list named no device */
         gg_cu.cuGetErrorString((CUresult)atomic_load(&g.refused), &text);
     snprintf(g.trouble, sizeof g.trouble, "no CUDA device could be opened%s%s", text ? ": " : "", text ? text : "");
     return false;
@@ -331,7 +333,7 @@ double gg_gpu_start_left(void)
     return left > least ? left : least;
 }
 
-/* The locks may be held by threads that the child does not have. ThreadSanitizer knows nothing of their absence. */
+/* In the child, threads that held the locks do not exist. ThreadSanitizer does not know that. */
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
     g.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -363,7 +365,8 @@ static void *starter(void *unused)
     bool up = start(driver);
     pthread_mutex_unlock(&g.lock);
     if (up && gg_gpu_enter(g.host_device)) {
-        if (g.from_nothing) /* else the program may have made the context: that took 1 ms, and the next process would have waited 0.2 s for it */
+        if (g.from_nothing) /* only then is the time meaningful: where the program had made the context it took 1 ms, but the next process would wait
+                             * 0.2 s */
             gg_rates_set_start(gg_now() - g.started);
         gg_staged_prepare(g.host_device);
         gg_gpu_leave();
@@ -396,8 +399,8 @@ void gg_gpu_start(void)
     pthread_mutex_unlock(&g.lock);
 }
 
-/* A caller inside a library's constructor holds the loader's lock, which the starter needs: it waits in vain, and gives up. Nor does anybody wait for
- * ever for a driver that does not come back. */
+/* A caller inside a library's constructor holds the loader's lock, which the starter needs, so it would wait in vain: it gives up after for_loader.
+ * Nor does anybody wait for ever for a driver that does not come back. */
 bool gg_gpu_wait(void)
 {
     const double for_loader = 2, for_driver = 60; /* seconds */
@@ -410,7 +413,7 @@ bool gg_gpu_wait(void)
                 break;
             struct timespec until;
             clock_gettime(CLOCK_MONOTONIC, &until);
-            until.tv_nsec += 100000000; /* looks at the clock ten times a second */
+            until.tv_nsec += 100000000; /* checks the deadline ten times a second */
             until.tv_sec += until.tv_nsec / 1000000000;
             until.tv_nsec %= 1000000000;
             pthread_cond_clockwait(&g.changed, &g.lock, CLOCK_MONOTONIC, &until);
@@ -424,8 +427,8 @@ struct gg_device *gg_gpu_default(void) { return gg_gpu_state() == GG_GPU_READY ?
 
 bool gg_thread_start(void *(*body)(void *), void *argument)
 {
-    /* The program's signals are for its own threads. Those that a thread causes itself go to the program's handlers as ever: some programs catch
-     * writes to protected memory, which here may be a copy thread's. */
+    /* The program's signals are for its own threads. Signals that a thread causes itself still go to the program's handlers: some programs catch
+     * writes to protected memory, and the writer may be a copy thread. */
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigset_t all, saved;
     sigfillset(&all);

@@ -1,8 +1,8 @@
-/* gpu.h — everything the library knows of CUDA, without a CUDA header: the GPU's life (gpu.c), where pointers live
- * (pointers.c), and work (work.c). Those three alone include CUDA's, by driver.h.
+/* gpu.h — everything the library knows of CUDA, without a CUDA header: the GPU's life (gpu.c), where pointers live (pointers.c), and what is done
+ * with a device (work.c). Only those three include CUDA's headers, by driver.h.
  *
- * Every function here leaves the calling thread's current context, errno and FP flags as they were. A function that can fail returns
- * false or NULL and has recorded why; a sticky CUDA error marks the device dead, and from then on every call declines. */
+ * Every function here leaves the calling thread's current context, errno and FP flags as they were. A function that can fail returns false or NULL
+ * and has recorded why; a sticky CUDA error marks the device dead, and from then on every call declines. */
 #ifndef GG_GPU_H
 #define GG_GPU_H
 
@@ -38,35 +38,35 @@ struct gg_device {
 
 /* ---- start-up ------------------------------------------------------------------------------------------------------------ */
 
-/* OFF until the first call worth a GPU; then STARTING on a background thread, and READY or NONE for good; DEAD after a sticky error; FORKED in
- * the child of a process that had left OFF. */
+/* OFF until the first call worth a GPU. Then STARTING on a background thread, and READY or NONE for good. DEAD after a sticky error. FORKED in a
+ * child whose parent had left OFF (and NONE) before the fork. */
 enum gg_gpu_state { GG_GPU_OFF, GG_GPU_STARTING, GG_GPU_READY, GG_GPU_NONE, GG_GPU_DEAD, GG_GPU_FORKED };
 
 enum gg_gpu_state gg_gpu_state(void);
 double gg_gpu_start_left(void); /* seconds until READY, estimated; 0 when it is */
 void gg_gpu_start(void);        /* in the background; idempotent */
-bool gg_gpu_wait(void);         /* starts it if need be and waits, within reason; is it READY? */
+bool gg_gpu_wait(void);         /* starts it if need be and waits, within limits; returns whether it is READY */
 
 /* The GPU for host operands: the first of GPUGEMM_DEVICES. NULL unless READY. */
 struct gg_device *gg_gpu_default(void);
-void gg_gpu_driver(int *cuda, int *devices); /* once READY, for people: the CUDA version of the driver, 1000 major + 10 minor, and how many GPUs it has */
+void gg_gpu_driver(int *cuda, int *devices); /* once READY, for display: the driver's CUDA version, 1000 major + 10 minor, and its number of GPUs */
 const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; "" when it is not */
 
 /* ---- where pointers live ---------------------------------------------------------------------------------------------------- */
 
-/* Has anybody in this process loaded the CUDA driver? Only then can a pointer be other than HOST. A few nanoseconds. */
+/* Has anybody in this process loaded the CUDA driver? If not, every pointer is HOST. Takes a few nanoseconds. */
 bool gg_gpu_loaded(void);
 
-/* Memory that is the process's own as long as it lives, so no GPU's: the program's data with its heap behind them, and the first thread's stack,
- * for 128 MB below whose end the kernel puts nothing else. Known from the first call of gg_gpu_on_host on; the heap's length is what it was at the
- * last. */
+/* Memory that belongs to the process itself as long as it lives, and therefore to no GPU. It is the program's data with the heap behind them, and the
+ * first thread's stack: below its end the kernel keeps 128 MB free of anything else. Known from the first call of gg_gpu_on_host on; heap_bytes is as
+ * of the last call. */
 enum { GG_OWN_STACK = 64 << 20 };
 extern struct gg_own {
     _Atomic uintptr_t heap_bytes;
     uintptr_t heap, stack; /* where they begin; not written again once heap_bytes is not 0 */
 } gg_own;
 
-/* Are all three in there? */
+/* Are all three in the process's own memory? */
 static inline bool gg_gpu_own(const void *a, const void *b, const void *c)
 {
     const uintptr_t bytes = atomic_load_explicit(&gg_own.heap_bytes, memory_order_acquire), heap = gg_own.heap, stack = gg_own.stack;
@@ -75,8 +75,8 @@ static inline bool gg_gpu_own(const void *a, const void *b, const void *c)
 #undef GG_OWN
 }
 
-/* Are all three in host memory, page-locked or not? The driver is not asked (0.1 µs a pointer) about memory that is the process's own, and
- * what it has said of the same pages is remembered for some microseconds. */
+/* Are all three in host memory, page-locked or not? The driver is not asked (0.1 µs a pointer) about memory that is the process's own, and its
+ * answers about other pages are remembered for some microseconds. */
 bool gg_gpu_on_host(const void *a, const void *b, const void *c);
 
 struct gg_location {
@@ -86,19 +86,19 @@ struct gg_location {
 };
 struct gg_location gg_gpu_locate(const void *pointer);
 
-/* The device, in the right context, for an operand there; set up at first use. NULL: it cannot be used. */
+/* The device for an operand at `where`, in the right context; set up at first use. NULL: it cannot be used. */
 struct gg_device *gg_gpu_device_of(const struct gg_location *where);
 
-/* Waits for what the caller's own stream has under way, which may be writing what lies in host memory: a stream of the thread's current context or,
- * where it has none, of the default device's. An error of the stream is its owner's to find. False: it is being captured, and there is nothing to
- * wait for. */
+/* Waits for the work on the caller's own stream, which may be writing operands in host memory. The stream is one of the thread's current context or,
+ * if it has none, of the default device's. Errors of the stream are left for its owner to find. False: the stream is being captured, and cannot be
+ * waited for. */
 bool gg_gpu_await(gg_stream stream);
 
-/* ---- work. All of it wants the device's context current: between enter and leave, on any thread. ------------------------------------ */
+/* ---- work. All of it needs the device's context current: between enter and leave, on any thread. ------------------------------------- */
 
 bool gg_gpu_enter(struct gg_device *dev);
 bool gg_gpu_is_gone(struct gg_device *dev);  /* its context was reset or destroyed by the program, with all that was made in it */
-bool gg_gpu_is_there(struct gg_device *dev); /* it was not. Neither: the driver does not tell */
+bool gg_gpu_is_there(struct gg_device *dev); /* it was not. Both false: the driver does not tell */
 void gg_gpu_leave(void);
 
 #define GG_LEGACY_STREAM ((gg_stream)1) /* CU_STREAM_LEGACY of the current context */
@@ -106,7 +106,7 @@ void gg_gpu_leave(void);
 gg_stream gg_gpu_stream_create(void); /* does not synchronise with the legacy stream */
 void gg_gpu_stream_destroy(gg_stream stream);
 bool gg_gpu_stream_sync(gg_stream stream);
-void gg_gpu_settle(gg_stream stream); /* after a failure: nothing enqueued touches its buffers any more, or the GPU is not used again */
+void gg_gpu_settle(gg_stream stream); /* after a failure: returns when no enqueued work touches its buffers any more, or gives the GPU up for good */
 bool gg_gpu_stream_wait(gg_stream stream, gg_event event);
 bool gg_gpu_stream_capturing(gg_stream stream);
 gg_event gg_gpu_event_create(void);
@@ -121,7 +121,7 @@ size_t gg_gpu_free_memory(void);
 void *gg_gpu_pinned_alloc(size_t bytes); /* host memory, page-locked for every device */
 void gg_gpu_pinned_free(void *pointer);
 
-/* Tells the processor that this thread polls. */
+/* Tells the processor that this thread is polling. */
 static inline void gg_relax(void)
 {
 #if defined(__x86_64__)
@@ -131,7 +131,7 @@ static inline void gg_relax(void)
 #endif
 }
 
-/* A detached thread with all signals blocked but those it causes itself. False: there is none to be had. */
+/* Starts a detached thread with all signals blocked but those that a thread causes itself. False: there is none to be had. */
 bool gg_thread_start(void *(*body)(void *), void *argument);
 
 /* Asynchronous copies between any two places the driver knows. `height` lines of `width` bytes, the pitches apart. */
@@ -143,14 +143,15 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
 struct gg_dim {
     unsigned x, y, z;
     unsigned cluster; /* blocks of x that run as a cluster; 0: none do */
-    bool alone;       /* no SM gets two of the blocks, even if they fit */
+    bool alone;       /* at most one of these blocks on an SM, even if two would fit */
 };
 
-/* Enqueues the __global__ of the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary and
+/* Enqueues the __global__ with the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary and
  * raises its shared-memory limit at first use. */
 bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
 
-/* The same for a kernel of a chain (gate.cuh), which waits itself for those before it: it may be brought to the multiprocessors while they still run. */
+/* The same for a kernel that itself waits for the kernels before it (gate.cuh): its blocks may start while those still run (programmatic dependent
+ * launch). */
 bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
 
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
@@ -158,15 +159,16 @@ bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, 
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,
                        int box_outer, int swizzle);
 
-/* `bytes` of scratch that stays valid until the next launch on the same stream asks for more; grows outside graph capture only. NULL: none to be had.
- * GG_FLAGS words (cuda/kernel.h) before it are zero at first, and kernels leave them so. */
+/* A stream's workspace: `bytes` of scratch, valid until the next launch on the same stream asks for more. It grows outside graph capture only. NULL:
+ * none to be had. The GG_FLAGS words (cuda/kernel.h) in front of it are zero at first, and kernels leave them zero. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes);
 
-/* Gives a stream's workspace back, if it has more than `least` bytes: one of the library's own, on which nothing is enqueued. Bytes given back. */
+/* Frees a stream's workspace, if it has more than `least` bytes. The stream must be one of the library's own, with nothing enqueued. Returns the
+ * bytes freed. */
 size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t least);
 
-/* A word of a stream's workspace (there must be one) that is 0 when the stream gets there and no other call's (in a graph: no other's before this one
- * is done); with next = false the one given last. NULL: the driver failed. */
+/* A word in front of a stream's workspace, which must exist. With next = true a word that is 0 when the stream gets there and that no other call uses
+ * (in a graph: no other before this one is done); with next = false the word given last. NULL: the driver failed. */
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next);
 
 #endif

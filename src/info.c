@@ -1,4 +1,4 @@
-/* info.c — owns the text of `gpugemm info`: what is here, what is in force, and why. It changes nothing but to start the GPU. */
+/* info.c — owns the text of `gpugemm info`: what is here, what is in force, and why. It changes nothing, except that it starts the GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void print_blas(FILE *out)
         fprintf(out, "CPU BLAS   none found: a program must bring its own, or GPUGEMM_BLAS name one (apt install libopenblas0)\n");
 }
 
-/* The smallest n from which a square product, column-major NN in the precision that serves it, goes to the GPU; 0: none does, *d says why. */
+/* The smallest n from which a square product, column-major NN in the precision in force, goes to the GPU; 0: none does, and *d says why. */
 static int64_t first_on_gpu(enum gg_type type, const struct gg_facts *f, struct gg_decision *d)
 {
     int64_t low = 0, high = 32768, n = high;
@@ -82,7 +82,7 @@ static void print_rates(FILE *out)
     }
 }
 
-/* The i-th means by which sgemm may be computed on this GPU, down to FP32 multiply-adds, which come last; NULL: there are no more. */
+/* The i-th row by which sgemm may be computed on this GPU: the tiers of its chains (tensor.h), then FP32 multiply-adds; NULL: there are no more. */
 static const struct gg_kernel *tier(const struct gg_arch *arch, int i)
 {
     const struct gg_kernel *ffma = NULL, *head = NULL;
@@ -114,7 +114,7 @@ static void print_precision(FILE *out)
             has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper and A100 only)");
 }
 
-/* flop/s of its main loop, at this GPU's clock. */
+/* flop/s of the row's main loop, at this GPU's clock. */
 static double rate(const struct gg_kernel *row, const struct gg_arch *arch) { return 1e6 * gg_rate(row, arch) * arch->sms * arch->clock_mhz; }
 
 static void print_tiers(FILE *out)
@@ -126,7 +126,7 @@ static void print_tiers(FILE *out)
     fputs(dev ? ", the last in FP32 multiply-adds: their main loops\n" : "", out);
 }
 
-/* What the environment says of an option and is in force; "": the default is. */
+/* The value of an option in the environment, if it is in force; "": the default is. */
 static const char *in_force(int option)
 {
     const char *value = secure_getenv(gg_options[option].name);

@@ -1,4 +1,4 @@
-/* job.h — a long staged call at work: staged.c prepares and ends it, conduct.c carries it out, and chunk.c says what its chunks are. */
+/* job.h — one long staged call in progress. staged.c prepares and ends it, conduct.c carries it out, chunk.c defines its chunks. */
 #ifndef GG_JOB_H
 #define GG_JOB_H
 
@@ -6,21 +6,22 @@
 #include "lane.h"
 #include "tensor.h"
 
-/* A rectangle of one load (of A, B or C) or of one step's C, by indices of op(A), op(B) or C in the whole problem. */
+/* The unit of transfer: a rectangle of one load (of A, B or C) or of the C that one step completes, small enough for a slot (lane.h) unless it is
+ * direct. Indices are those of op(A), op(B) or C in the whole problem. A chunk of C that travels down is also called a store. */
 struct gg_chunk {
-    int load, step; /* one of them; the other -1 */
+    int load, step; /* one of the two; the other is -1 */
     int64_t rows0, rows1, cols0, cols1;
-    int64_t index; /* among the chunks of C */
-    bool direct;   /* moved by the copy engine between the caller's memory and the GPU, whole and without a slot's memory */
+    int64_t index; /* of a chunk of C, among all chunks of C */
+    bool direct;   /* the copy engine moves it whole between the caller's memory and the GPU, without going through a slot's memory */
 };
 
-/* What happens in a slot that a job holds. */
+/* A slot that the job holds, and the stage its chunk is in. */
 enum gg_stage { GG_PACKING, GG_GOING_UP, GG_COMING_DOWN, GG_UNPACKING };
 
 struct gg_held {
     struct gg_slot *slot;
     enum gg_stage stage;
-    int64_t turn; /* of its copy among those of its direction */
+    int64_t turn; /* number of its copy among all copies in the same direction */
     struct gg_chunk chunk;
 };
 
@@ -29,28 +30,28 @@ struct gg_job {
     const struct gg_location *where;
     struct gg_lane *lane;
     struct gg_planned *planned;
-    const struct gg_plan *plan; /* in it */
+    const struct gg_plan *plan; /* points into `planned` */
     char *buffer[3][2];
     int64_t slot_bytes;
-    int threads; /* that copy, besides the caller */
+    int threads; /* that copy, apart from the caller */
     bool large;  /* packed through the caches: see gg_copy.cached */
     gg_event *load_event, *step_event;
-    int64_t *load_left;         /* chunks of a load not yet enqueued */
-    int64_t *store_base;        /* index of a step's first chunk of C */
-    int64_t *block_stores_left; /* chunks of C a block has still to bring down */
-    char *committed;            /* by chunk of C */
+    int64_t *load_left;         /* by load: chunks not yet enqueued */
+    int64_t *store_base;        /* by step: index of its first chunk of C */
+    int64_t *block_stores_left; /* by block: chunks of C still to be downloaded */
+    char *committed;            /* by chunk of C: it has reached the caller's memory */
     int64_t store_count, stores_left;
-    /* From here on conduct.c's, all 0 before. */
-    int load, step, store; /* next to claim a chunk of, to launch, to claim a chunk of C of */
+    /* From here on for conduct.c alone; all 0 at first. */
+    int load, step, store; /* the next load to claim a chunk of, the next step to launch, the next step to claim a chunk of C of */
     int64_t load_chunk, store_chunk;
     bool store_done;            /* step `store` has run */
-    int waited[GG_RUN_STREAMS]; /* loads that a stream has been told to wait for */
+    int waited[GG_RUN_STREAMS]; /* by stream: how many loads it has been told to wait for */
     struct gg_held held[GG_SLOTS];
-    int held_count, packing, going_up; /* of them, being packed for their way up; and those, or on it */
-    int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, up and down: they end in the order they were enqueued */
-    struct gg_chain chain;           /* row NULL: none */
-    int64_t split_m, split_n;        /* rows of A and columns of B that the chain has in pieces */
-    struct gg_gemm resident;         /* the whole problem in GPU memory, for the chain */
+    int held_count, packing, going_up; /* in `held`; of those: being packed for the upload; being packed or uploaded */
+    int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, [0] up and [1] down; each direction completes in order */
+    struct gg_chain chain;           /* (tensor.h) row NULL: none */
+    int64_t split_m, split_n;        /* rows of A and columns of B that the chain has split so far */
+    struct gg_gemm resident;         /* the whole problem with its operands in GPU memory, for the chain */
     const struct gg_kernel *kernel;
     int64_t bytes_up, bytes_down;
     bool failed;
@@ -61,19 +62,19 @@ static inline int64_t gg_extent(struct gg_range r)
     return r.end - r.begin;
 }
 
-/* Until all of C has been unpacked, or the GPU has failed and nothing of the job is on its way any more. */
+/* Returns when all of C has been unpacked, or when the GPU has failed and nothing of the job is in flight any more. */
 void gg_conduct(struct gg_job *job);
 
-/* The copy engine can reach it where it lies. */
+/* Can the copy engine reach this operand where it lies? */
 bool gg_is_reachable(const struct gg_job *job, enum gg_operand x);
 
-/* The chunks of a load, and of the C that a step completes (0: it completes none). */
+/* The number of chunks of a load, and of the C that a step completes (0 if it completes none); the i-th of them. */
 int64_t gg_load_chunks(const struct gg_job *job, int load);
 int64_t gg_store_chunks(const struct gg_job *job, int step);
 struct gg_chunk gg_load_chunk(const struct gg_job *job, int load, int64_t i);
 struct gg_chunk gg_store_chunk(const struct gg_job *job, int step, int64_t i);
 
-/* Where a chunk lies: in the caller's memory, and in the GPU's. */
+/* The two ends of a chunk's way: in the caller's memory and in the GPU's. */
 struct gg_sides {
     char *host, *device;
     int64_t host_pitch, device_pitch, width, lines; /* bytes, but for lines */

@@ -1,4 +1,10 @@
-/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure; chosen.c) and how a row is started (launch.c). */
+/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure; chosen.c) and how a row is started (launch.c).
+ *
+ * Terms. A row is a kernel as kernels.def describes it. FFMA is the FP32 multiply-add, and short for sgemm by kernels that use nothing else. k of a
+ * tile is cut into pieces, each summed by one block; the sums of a piece are a part of the tile, and parts are added in order of k. Split-K
+ * (GG_TILED_CUT, GG_SKINNY, GG_SLIM, clusters): every tile is cut into equally many pieces. Stream-K (GG_PERSISTENT, GG_TMA…): whole tiles are dealt
+ * out first, and all blocks share the last tiles, each an equal run of their k steps (cuda/tile.cuh). Strips are the few last rows or columns of C
+ * beyond whole tiles, when they are made products of their own. (A plan's strips, plan.h, and a chain's pieces, tensor.h, are other things.) */
 #ifndef GG_KERNELS_H
 #define GG_KERNELS_H
 
@@ -11,26 +17,27 @@ struct gg_args; /* of cuda/kernel.h */
 enum gg_role {
     GG_PLAIN,          /* alpha op(A) op(B) + beta C, any grid */
     GG_TILED,          /* the same, one block a tile */
-    GG_TILED_CUT,      /* likewise, or several that have a piece of its k each, the last of which to end adds them up */
-    GG_PERSISTENT,     /* the same, as many blocks as the GPU holds, each taking tiles in turn */
-    GG_TMA,            /* persistent or in clusters, takes operands by TMA, m and n contiguous: others are packed first; adds parts of tiles itself */
+    GG_TILED_CUT,      /* likewise, or several blocks a tile, each with a piece of its k; the last to finish adds the parts up */
+    GG_PERSISTENT,     /* the same, with as many blocks as the GPU holds, each taking tiles in turn */
+    GG_TMA,            /* persistent or in clusters; operands by TMA, m and n contiguous, others are packed first; adds parts of tiles itself */
     GG_TMA_EITHER,     /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
-    GG_TMA_PAIR,       /* likewise, in clusters of two blocks, each of which computes the left or right half of a tile: they share A */
-    GG_TMA_ONCE,       /* likewise, a block has one tile, or a cluster has: its groups of warps take turns in k and need the ring to add up */
-    GG_SKINNY,         /* the same as GG_TILED, only for m or n <= tile_n; k is cut in pieces until the GPU is full */
-    GG_SLIM,           /* likewise, 16 bytes at a time; the pieces of k, a power of two, are a cluster's blocks, which add them up */
-    GG_TENSOR,         /* the same from pieces of the operands, if they are certified: the head of a chain, see tensor.c */
+    GG_TMA_PAIR,       /* likewise, in clusters of two blocks that share A: each computes the left or right half of a tile */
+    GG_TMA_ONCE,       /* likewise, but one tile per block or cluster: its groups of warps take turns along k, and add up in the ring's memory */
+    GG_SKINNY,         /* as GG_TILED, only for m or n <= tile_n; k is cut into pieces until the GPU is full */
+    GG_SLIM,           /* likewise, with 16-byte loads; the pieces of k, a power of two, are the blocks of a cluster, which add the parts up */
+    GG_TENSOR,         /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
     GG_TENSOR_PAIR,    /* likewise with two blocks a tile, for small C */
     GG_TENSOR_MMA,     /* GG_TENSOR without wgmma, for GPUs before Hopper: whole tiles only */
-    GG_SCALE,          /* beta C: k == 0 */
-    GG_FIXUP,          /* adds the parts of tiles that were cut along k */
-    GG_SKINNY_SUM,     /* adds the pieces of a GG_SKINNY */
+    GG_SCALE,          /* beta C, for k == 0 */
+    GG_FIXUP,          /* adds up the parts of shared tiles */
+    GG_SKINNY_SUM,     /* adds up the parts of a GG_SKINNY */
     GG_SLIM_TWO,       /* two products of the GG_SLIM with the same tile_n */
-    GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, and where it is not its turn FFMA in tiles of 128×64; the same with 64×128 */
-    GG_TENSOR_EDGE,    /* GG_TENSOR, from FP16 on, in tiles that take the rows and columns beyond them */
-    GG_TENSOR_PAIR_EDGE, /* the GG_TENSOR_PAIR of FP16 likewise */
-    GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; in the order of those, then one that only certifies */
-    GG_PACK,             /* lays out an operand for TMA */
+    GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, or FFMA in tiles of 128×64 if FP16 is ruled out; then the same with 64×128 */
+    GG_TENSOR_EDGE,    /* GG_TENSOR, from FP16 on, whose edge tiles also take the rows and columns of C beyond them */
+    GG_TENSOR_PAIR_EDGE, /* the same of the GG_TENSOR_PAIR of FP16 */
+    GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; one per tier in the order of those, then one that only
+                          * certifies */
+    GG_PACK,             /* copies an operand to a layout that TMA can read */
     GG_FETCH             /* copies from page-locked memory */
 };
 
@@ -50,15 +57,15 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles, cut along k
-                 * (tile.cuh); 1: tiles stay whole
-                 */
+    int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along k; 1: no
+                 * tile is shared */
     double seconds;       /* predicted time on the device, launch included */
-    int cluster, groups;  /* GG_TMA… with splits 1: if cluster > 1, each tile's k is cut among `groups` clusters of that many blocks */
-    int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this is about what is left */
+    int cluster, groups;  /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks */
+    int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
 };
 
-/* What choice makes of p: part 0 without its strips, the last columns, the last rows of the others. False: there is no such part. */
+/* The products into which the choice divides p: part 0 is p without its strips, part 1 the strip of last columns, part 2 the strip of last rows
+ * without the columns of part 1. False: that part is empty. */
 static inline bool gg_part(const struct gg_gemm *p, const struct gg_choice *choice, int part, struct gg_gemm *q)
 {
     const int64_t size = (int64_t)gg_size(p->type), m = p->m - choice->strip_m, n = p->n - choice->strip_n;
@@ -79,13 +86,13 @@ static inline bool gg_part(const struct gg_gemm *p, const struct gg_choice *choi
     return q->m > 0 && q->n > 0;
 }
 
-/* Scratch for packed operands a call may ask for, at most; a longer k is done in several passes. Shared tiles add less than 128 MiB. */
+/* Most scratch that a call may ask for to pack operands; a longer k is done in several passes. Shared tiles add less than 128 MiB. */
 enum { GG_PACK_MIB = 512 };
 
-/* No part of a shared tile is shorter than this many k steps (GG_SHORTEST_PART of cuda/tile.cuh). */
+/* Fewest k steps in a part of a shared tile (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
 
-/* Tiles of C. Sizes that no memory holds get the largest number there is. */
+/* Tiles of C; the largest number there is for sizes that no memory holds. */
 static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     int64_t tiles;
@@ -93,43 +100,44 @@ static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm
     return fits ? tiles : INT64_MAX;
 }
 
-/* Of `tiles`, how many `blocks` blocks share: those of the last full round and the ragged one after it. */
+/* How many of `tiles` are shared by `blocks` blocks: those of the last full round and of the incomplete one after it. */
 static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 {
     return blocks == 1 || tiles % blocks == 0 ? 0 : tiles % blocks + (tiles > blocks ? blocks : 0);
 }
 
-/* Rows of its large operand that a block of skinny.cu takes, by whether their k is contiguous. */
+/* Rows of its large operand that a block of skinny.cu takes; it depends on whether k is contiguous in them. */
 static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
 
-/* Likewise, of slim.cu. */
+/* The same for slim.cu. */
 static inline int gg_slim_rows(const struct gg_kernel *row, bool kmajor) { return kmajor ? row->tile_k : row->tile_m; }
 
-/* Blocks of a cluster, at most: what every GPU with clusters grants. */
+/* Most blocks in a cluster: what every GPU with clusters grants. */
 enum { GG_LARGEST_CLUSTER = 8 };
 
-/* Blocks in clusters of that size that find an SM each at one time. Of an H200's 132 those of 39, 30, 22, 17, 15 and 15 clusters of 3 to 8 do, by the
- * driver, and other GPUs lack other SMs. */
+/* SMs that clusters of that size can occupy at one time, with a block on each. On an H200 with 132 SMs the driver finds room for 39, 30, 22, 17, 15
+ * and 15 clusters of 3 to 8 blocks; other GPUs have other SMs disabled, so this stays below. */
 static inline int gg_places(int sms, int cluster) { return cluster <= 2 ? sms : sms * (cluster <= 4 ? 14 : 13) / 16; }
 
-/* A row of role GG_TMA… cannot read this operand where it is, nor others by 16 bytes: its rows are not multiples of 16 bytes, or too far apart. */
+/* TMA and 16-byte loads cannot read this operand where it lies: its lines do not begin at multiples of 16 bytes, or are too far apart. */
 static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 {
     const uint64_t pitch = (uint64_t)ld * gg_size(type);
     return (uintptr_t)base % 16 != 0 || pitch % 16 != 0 || pitch >> 40 != 0;
 }
 
-/* Blocks that compute a tile side by side. */
+/* The row's team: how many blocks compute a tile side by side. */
 static inline int gg_team(const struct gg_kernel *row) { return row->role == GG_TMA_PAIR ? 2 : 1; }
 
-/* Does a tile at C's edge, which has no more than half of its rows or columns, take less time than others? Of eight warps those that have nothing of
- * C multiply nothing, and the others are spread over all schedulers. Such half tiles come last, and are shared by that. */
+/* Does a half tile take less time? A half tile is one at C's edge that holds no more than half of its rows or columns of C. Of its eight warps those
+ * without elements of C multiply nothing, and the others are spread over all schedulers. Half tiles are dealt out last and shared by that shorter
+ * time. */
 static inline bool gg_halves(const struct gg_kernel *row)
 {
     return row->role == GG_TMA || (row->role == GG_TMA_EITHER && row->threads == 384 && row->tile_m * row->tile_n <= 128 * 128);
 }
 
-/* How many tiles x rows or columns of C have in a line, but for a half one. */
+/* Number of tiles along x rows or columns of C, not counting a half tile. */
 static inline int64_t gg_full(const struct gg_kernel *row, int64_t x, int tile)
 {
     return gg_halves(row) ? (x + tile / 2 - 1) / tile : gg_ceil_div(x, tile);
@@ -139,54 +147,55 @@ static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role =
 
 static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= GG_TMA && row->role <= GG_TMA_ONCE; }
 
-/* The compute capability that the code was compiled for which the driver runs on a GPU of this one. */
+/* The compute capability of the code in this build that the driver would run on a GPU of capability cc. */
 int gg_code_for(int cc);
 
-/* Can the row's kernel be started on this GPU, and is it the one that it was written for? */
+/* Can the row's kernel be started on this GPU, and is this a GPU that it was written for? */
 bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch);
 
-/* Flop a clock and SM, on this GPU. */
+/* Flop per clock and SM on this GPU. */
 double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch);
 
-/* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none forced; an unknown or illegal name is ignored,
- * select never fails for want of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses
- * (alignment matters, contents do not). */
+/* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none is forced; an unknown or illegal name is ignored, so
+ * select never fails because of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses (alignment
+ * matters, contents do not). */
 struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
-/* The same, but what has been asked before is remembered. `force` is known again by its address. */
+/* The same, but remembers answers. `force` is compared by address. */
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace. */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
 
-/* Enqueues a copy of `bytes`, a multiple of 16, as both addresses are, from page-locked memory. */
+/* Enqueues a copy from page-locked memory by a kernel. Both addresses and `bytes` are multiples of 16. */
 bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream);
 
-/* After gg_launch, when nothing else has been launched on the stream since: the row that served. Of a chain that is known only when it is done:
- * waits for the stream. */
+/* The row that served, to be asked after gg_launch when nothing else has been launched on the stream since. For a chain that is known only at its
+ * end: waits for the stream. */
 const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream);
 
-/* When a kernel is to run: (*verdict & mask) == value, verdict in GPU memory; else it leaves at once. first: see gate_first of struct gg_args. */
+/* Condition for a kernel to run: (*verdict & mask) == value, with verdict in GPU memory; otherwise it leaves at once (cuda/gate.cuh). first: see
+ * gate_first of struct gg_args. */
 struct gg_gate {
     void *verdict;
     uint32_t mask, value, first;
 };
 
-/* gg_launch of a row that is not GG_TENSOR, behind a gate, with `memory`, of which `bytes` may be used, in place of gg_gpu_workspace: it must be the
- * beginning of the stream's workspace, as flags are looked for before it. */
+/* gg_launch of a row that is not GG_TENSOR…, behind a gate. Its scratch is `memory`, of which `bytes` may be used, instead of gg_gpu_workspace.
+ * `memory` must be the beginning of the stream's workspace, because kernels look for their flags in front of it. */
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
                      void *memory, size_t bytes);
 
-/* p as a kernel sees it, less what is the row's own; behind a gate, unless that is NULL. */
+/* p as a kernel sees it, without what depends on the row; behind a gate, unless that is NULL. */
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate);
 
-/* What a GG_TMA… row wants beside that when it has a tile a block; other rows want nothing. False: the driver failed. */
+/* Adds what a GG_TMA… row needs when each block has one tile; nothing for other rows. False: the driver failed. */
 bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row);
 
-/* A kernel of a chain, be it the split, the product or FFMA: all of them begin with gg_gated. */
+/* Launches one kernel of a chain: split, product or FFMA. Each begins with gg_gated (cuda/gate.cuh). */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);
 
-/* What such a launch wants of scratch, all of its parts. */
+/* Bytes of scratch that such a launch wants, the largest of its parts. */
 size_t gg_launch_scratch(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p);
 
 /* All rows, for tests, the bench and `gpugemm info`. Rows from GG_SCALE on are helpers that gg_select never returns. */

@@ -1,6 +1,6 @@
-/* lane.c — owns lanes and slots: who has them, and how much page-locked and GPU memory they may take. What is made is kept for the next call; arenas
- * and their scratch go back to the driver when no call has come for a while, everything when the program asks for it. Called by staged.c, conduct.c
- * and short.c. */
+/* lane.c — owns lanes and slots (lane.h): who has them, and how much page-locked and GPU memory they may take. What has been made is kept for the
+ * next call. Arenas and the workspaces of the lanes' streams go back to the driver when no call has come for a while; everything goes back when the
+ * program asks for it. Called by staged.c, planned.c, conduct.c, short.c and tune.c. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -10,24 +10,24 @@
 #include "config.h"
 #include "trace.h"
 
-enum { LANES = 16 /* of a GPU */, ALL_LANES = 16 * LANES };
+enum { LANES = 16 /* per GPU */, ALL_LANES = 16 * LANES };
 
-/* Every copy costs the link 2 to 4 µs: with both directions busy 1 MB slots get 43 GB/s each way, 2 MB 46, 4 MB 48; below 64 KB the copies cost more
- * than the bytes (H200, 2026-11). */
+/* Largest and smallest slot. Every copy costs the link 2 to 4 µs: with both directions busy 1 MB slots get 43 GB/s each way, 2 MB 46, 4 MB 48; below
+ * 64 KB the copies cost more than the bytes (H200, 2026-11). */
 static const int64_t slot_most = 4 << 20, slot_least = 64 << 10;
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t given; /* a lane came free */
+    pthread_cond_t given; /* a lane has become free */
     struct gg_lane *lanes[ALL_LANES];
     int lane_count, lanes_taken;
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes, slots_given;
-    bool sought;                /* page-locked memory for the slots */
-    struct gg_device *slots_of; /* in whose context it is */
+    bool sought;                /* page-locked memory for the slots has been asked for */
+    struct gg_device *slots_of; /* the device in whose context that memory is */
     double given_at;
-    bool watched; /* watch() runs */
+    bool watched; /* the thread watch() runs */
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------------------------------- */
@@ -51,9 +51,9 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     return NULL;
 }
 
-/* Lanes and slots of a context that the program has reset: what they held is gone, and must not be given back. `there`, just entered, is not. False:
- * the slots cannot be used, as their context is not certainly there: the driver does not tell, or a call is at work in what has gone. Under g.lock.
- */
+/* Drops lanes and slots of a context that the program has reset: what they held no longer exists and must not be freed. `there` has just been
+ * entered, so it exists. False: the slots cannot be used, because their context may be gone: either the driver does not tell, or a call is still at
+ * work in it. Under g.lock. */
 static bool forget_gone(const struct gg_device *there)
 {
     for (int i = g.lane_count - 1; i >= 0; i--) {
@@ -103,11 +103,11 @@ struct gg_lane *gg_lane_take(struct gg_device *dev)
     return lane;
 }
 
-/* What no call uses is given back this long after the last one, if there is so much of it. */
+/* Memory that no call uses is given back this long after the last call, if it is more than this. */
 static const int64_t worth_giving = 16 << 20;
 static const double idle_seconds = 5;
 
-/* Those that no call has are taken now. Under g.lock. */
+/* Takes all lanes that no call has. Under g.lock. */
 static int take_idle(struct gg_lane *idle[ALL_LANES])
 {
     int count = 0;
@@ -120,7 +120,7 @@ static int take_idle(struct gg_lane *idle[ALL_LANES])
     return count;
 }
 
-/* Gives back GPU memory of these lanes, each piece of more than `least` bytes, and the lanes. Bytes given back. */
+/* Frees these lanes' GPU memory, each allocation of more than `least` bytes, and gives the lanes back. Returns the bytes freed. */
 static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
 {
     int64_t given = 0;
@@ -145,13 +145,13 @@ static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
     pthread_mutex_lock(&g.lock);
     for (int i = 0; i < count; i++)
         idle[i]->taken = false;
-    g.lanes_taken -= count; /* a call may have made a lane meanwhile */
+    g.lanes_taken -= count; /* not = 0: a call may have taken a new lane meanwhile */
     pthread_cond_broadcast(&g.given);
     pthread_mutex_unlock(&g.lock);
     return given;
 }
 
-/* A thread while there are arenas worth giving back: sleeps until no call has come for a while, gives them back and ends. */
+/* The thread that runs while there are arenas worth freeing: it sleeps until no call has come for a while, frees them and ends. */
 static void *watch(void *unused)
 {
     (void)unused;
@@ -162,7 +162,7 @@ static void *watch(void *unused)
         pthread_mutex_lock(&g.lock);
         if (g.lanes_taken == 0 && gg_now() - g.given_at > idle_seconds) {
             count = take_idle(idle);
-            g.watched = count == 0; /* now: a call that ends while these are given back needs a watch of its own */
+            g.watched = count == 0; /* cleared already here: a call that ends while the lanes are being emptied needs a new watch */
         }
         pthread_mutex_unlock(&g.lock);
     }
@@ -170,8 +170,8 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* The lanes' and the slots' page-locked memory, if no call has any of it. Under g.lock, so that nobody page-locks more meanwhile. Bytes given back.
- */
+/* Frees the page-locked memory of these lanes, and of the slots if no call has any. Under g.lock, so that nobody page-locks more meanwhile. Returns
+ * the bytes freed. */
 static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
 {
     int64_t given = 0;
@@ -187,7 +187,7 @@ static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
         lane->pinned_bytes = 0;
     }
     if (g.slots_of && g.lanes_taken == count && !gg_gpu_is_gone(g.slots_of) && gg_gpu_enter(g.slots_of)) {
-        gg_gpu_pinned_free(g.slots[0].memory); /* all of them are one piece */
+        gg_gpu_pinned_free(g.slots[0].memory); /* all slots are one allocation */
         gg_gpu_leave();
         given += GG_SLOTS * g.slot_bytes;
         g.slots_of = NULL;
@@ -215,7 +215,7 @@ void gg_lane_give(struct gg_lane *lane)
     g.given_at = gg_now();
     if (lane->arena_bytes > worth_giving && !g.watched)
         g.watched = gg_thread_start(watch, NULL);
-    pthread_cond_broadcast(&g.given); /* to all: who is woken may be waiting for a lane of another device */
+    pthread_cond_broadcast(&g.given); /* not signal: the thread woken could be waiting for a lane of another device */
     pthread_mutex_unlock(&g.lock);
 }
 
@@ -230,7 +230,7 @@ gg_stream gg_lane_up(const struct gg_device *dev)
     return up;
 }
 
-/* With so much free on the GPU. Under g.lock. */
+/* gg_lane_allowance when `free_bytes` are free on the GPU. Under g.lock. */
 static int64_t allowance(const struct gg_lane *lane, size_t free_bytes)
 {
     int64_t room = (int64_t)free_bytes / 10 * 8;
@@ -255,14 +255,14 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
     const size_t free_bytes = gg_gpu_free_memory();
     pthread_mutex_lock(&g.lock);
     const bool room = bytes <= allowance(lane, free_bytes);
-    if (room) /* before it is there: calls that start together must not all be allowed the same bytes */
+    if (room) /* counted before it is allocated: concurrent calls must not be granted the same bytes */
         g.arena_bytes += bytes - lane->arena_bytes;
     pthread_mutex_unlock(&g.lock);
     if (!room)
         return false;
     gg_gpu_free(lane->arena);
     lane->arena = gg_gpu_alloc((size_t)bytes);
-    /* Lines are longer than what is copied into them, and kernels read them in whole vectors: so their ends get a value, once. */
+    /* Lines in the arena are longer than what is copied into them, and kernels read them in whole vectors. The padding must be initialised once. */
     if (lane->arena && !(gg_gpu_clear(lane->arena, (size_t)bytes, lane->up) && gg_gpu_stream_sync(lane->up))) {
         gg_gpu_settle(lane->up);
         gg_gpu_free(lane->arena);
@@ -275,7 +275,7 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
     return lane->arena != NULL;
 }
 
-/* Page-locking costs half a millisecond a megabyte: it grows by doubling. */
+/* Page-locking costs half a millisecond per megabyte, so the buffer grows by doubling. */
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes)
 {
     if (lane->pinned_bytes >= bytes)
@@ -324,7 +324,7 @@ int64_t gg_slot_bytes(struct gg_lane *lane)
     pthread_mutex_lock(&g.lock);
     if (!g.sought) {
         g.sought = true;
-        /* half of what is allowed: the other half is for the lanes' own buffers */
+        /* half of the limit; the other half is for the lanes' own buffers */
         int64_t bytes = gg_min(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
         bytes = bytes < slot_least ? slot_least : bytes;
         char *memory = gg_gpu_pinned_alloc((size_t)(GG_SLOTS * bytes));
@@ -335,7 +335,7 @@ int64_t gg_slot_bytes(struct gg_lane *lane)
     }
     int64_t bytes = g.slot_bytes;
     pthread_mutex_unlock(&g.lock);
-    for (int i = 0; bytes && i < GG_SLOTS; i++) /* now: later a call could only wait for an event that is not to be had */
+    for (int i = 0; bytes && i < GG_SLOTS; i++) /* made now: once a copy is under way, a call could not do without its event */
         if (!lane->slot_events[i] && !(lane->slot_events[i] = gg_gpu_event_create()))
             return 0;
     return bytes;

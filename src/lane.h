@@ -1,4 +1,5 @@
-/* lane.h — what a staged call borrows: a lane (streams, events and GPU memory, for one call at a time) and slots (page-locked memory, shared by all). */
+/* lane.h — what a staged call borrows. A lane: streams, events and GPU memory, used by one call at a time. Slots: pieces of page-locked memory, all
+ * of one size, shared by all calls. A lane's arena is its GPU memory, in which a plan's buffers lie. */
 #ifndef GG_LANE_H
 #define GG_LANE_H
 
@@ -8,16 +9,17 @@
 
 enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8, GG_PLANS = 8 };
 
-/* Up to so many bytes (sgemm n = 1024) a call is packed into the lane's own page-locked buffer; a larger one is cut up and pipelined. */
+/* Most bytes (sgemm n = 1024) of a short call (gg_is_short), which is packed into the lane's own page-locked buffer. Longer calls are cut up and
+ * pipelined through slots. */
 enum { GG_SHORT_BYTES = 13 << 20 };
 
 struct gg_slot {
     char *memory;
-    gg_event event; /* of the lane that holds it: the end of the slot's copy */
-    struct gg_copy copies[GG_PIECES]; /* that fill or empty it */
-    _Atomic int left;                 /* of them to be made */
+    gg_event event; /* the end of the slot's current copy; an event of the lane that holds the slot */
+    struct gg_copy copies[GG_PIECES]; /* that fill or empty the slot */
+    _Atomic int left;                 /* of these copies, how many are still to be made */
     bool taken;
-    int64_t given;                    /* back, the how manyeth time that a slot was */
+    int64_t given;                    /* number of the gg_slot_give that last gave it back */
 };
 
 struct gg_lane {
@@ -25,40 +27,43 @@ struct gg_lane {
     bool taken;
     gg_stream up, down, run[GG_RUN_STREAMS];
     gg_event slot_events[GG_SLOTS]; /* made by gg_slot_bytes */
-    gg_event *events;               /* for the loads and steps of a job */
+    gg_event *events;               /* for the loads and steps of a job (job.h) */
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
     int64_t arena_bytes;
     char *pinned;                   /* for short calls */
     int64_t pinned_bytes;
-    double short_end;               /* when the last one ended */
+    double short_end;               /* when the lane's last short call ended */
     struct gg_planned planned[GG_PLANS];
-    int next_planned;               /* to be replaced */
+    int next_planned;               /* index of the plan to be replaced next */
 };
 
-/* All of these but gg_lane_release want the device entered. */
+/* All of these but gg_lane_release must be called with the device entered (gg_gpu_enter). */
 
 /* A lane of this device; waits while all are taken. NULL: none can be made. */
 struct gg_lane *gg_lane_take(struct gg_device *dev);
 void gg_lane_give(struct gg_lane *lane);
 
-/* The stream on which all callers of this device may send: copies of several streams get in each other's way. One of its lanes is taken. */
+/* The one stream on which all concurrent short calls of this device upload, because copies on several streams get in each other's way. The caller
+ * must hold a lane of the device. */
 gg_stream gg_lane_up(const struct gg_device *dev);
 
-/* Gives back what lanes and slots hold that no call is using. Bytes given back. */
+/* Frees what lanes and slots keep and no call is using. Returns the bytes freed. */
 int64_t gg_lane_release(void);
 
-/* Bytes of GPU memory this lane's arena may have, under GPUGEMM_GPU_MEMORY and what is free. */
+/* Bytes of GPU memory this lane's arena may have, given GPUGEMM_GPU_MEMORY and what is free. */
 int64_t gg_lane_allowance(const struct gg_lane *lane);
 bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_events(struct gg_lane *lane, int count);
 
-/* Bytes of a slot; 0 when no page-locked memory is to be had, or not the events that this lane needs to use it. To be asked before gg_slot_take. */
+/* Size of a slot in bytes. 0: there is no page-locked memory, or this lane cannot get the events it needs to use slots. Must be called before
+ * gg_slot_take. */
 int64_t gg_slot_bytes(struct gg_lane *lane);
 
-/* A free slot, or NULL: then others hold them, or this call, which holds `held`, has its fair share. To be filled by the processor: always the same few,
- * which its caches have. To be filled by the GPU: the one that has been free for longest, as lines that are in the cache of one core slow the link. */
+/* A free slot. NULL: all are taken, or this call, which holds `held` already, has its fair share. A slot to be filled by the processor is always one
+ * of the same few, which are then in its caches. A slot to be filled by the GPU is the one that has been free for longest, because lines that are in
+ * a core's cache slow the link down. */
 struct gg_slot *gg_slot_take(struct gg_lane *lane, int held, bool by_gpu);
 void gg_slot_give(struct gg_slot *slot);
 

@@ -3,7 +3,8 @@
 
 #include "../cuda/kernel.h"
 
-/* Where a launch's scratch comes from: the stream's workspace, or for a kernel behind a gate what its caller has of it, from its beginning. */
+/* Where a launch's scratch comes from: the stream's workspace or, for a kernel behind a gate, the caller's share of it, which starts at its
+ * beginning. */
 struct source {
     const struct gg_gate *gate; /* NULL: none */
     void *memory;
@@ -26,15 +27,15 @@ static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
 }
 
 /* Early launches save 1.5 us each: 6 % of sgemm's time at n = 2048, 1 % at 4096. At 8192 they were 3 % slower (H200, 2026-11). Only code for Hopper
- * waits for the kernel before it (gate.cuh). */
+ * waits on the GPU for the kernel before it (gate.cuh). */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
     const bool early = gg_code_for(dev->arch.cc) >= 90 && (double)args->m * (double)args->n * (double)args->k < 0x1p37;
     return (early ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
 }
 
-/* Blocks that come early find SMs whose room others still have, and would go in twos to those that are free: sgemm_tma_64x64 behind gg_pack, with no
- * more blocks than SMs, was a third slower so, 1.6 times at most. */
+/* Blocks that are launched early find many SMs still occupied by the kernel before, and two would go to each free SM. grid.alone prevents that when
+ * there are no more blocks than SMs. (Without it sgemm_tma_64x64 behind gg_pack was a third slower, 1.6 times at most.) */
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
     const bool early = args->verdict || (args->early && row->role != GG_PACK);
@@ -42,7 +43,7 @@ static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struc
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
-/* A grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
+/* Starts a grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
 static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, const struct gg_args *args)
 {
     const double full = (double)dev->arch.sms * row->per_sm;
@@ -51,7 +52,7 @@ static bool start(struct gg_device *dev, const struct gg_kernel *row, double blo
     return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args);
 }
 
-/* The product itself; `splits` as in struct gg_choice. Tiles that are cut along k need args->workspace. */
+/* Starts the product itself; `splits` as in struct gg_choice. Tiles whose k is cut need args->workspace. */
 static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, const struct gg_gemm *p, int splits, gg_stream stream,
                         struct gg_args *args)
 {
@@ -70,7 +71,7 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
                       args);
 }
 
-/* Scratch for the parts of tiles. */
+/* Bytes of scratch for the parts of tiles. */
 static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, int splits)
 {
     const int64_t tiles = gg_tiles(row, p);
@@ -80,8 +81,8 @@ static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, i
     return (size_t)parts * (size_t)row->tile_m * (size_t)row->tile_n * gg_size(p->type);
 }
 
-/* Writes op(A) as m×k to to_a, and op(B) as n×k to to_b, with m and n contiguous; `product` then describes the copies. NULL: it
- * stays. */
+/* Packs operands: writes op(A) as m×k to to_a and op(B) as n×k to to_b, m and n contiguous; `product` then describes the copies. An operand whose
+ * destination is NULL stays as it is. */
 static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, struct gg_args *product, void *to_a, void *to_b)
 {
     struct gg_args args = *product;
@@ -99,7 +100,7 @@ static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, str
     return start_grid(dev, helper(type, GG_PACK), (struct gg_dim){.x = (unsigned)(args.splits + of_b), .y = 1, .z = 1}, stream, &args);
 }
 
-/* How many k of a GG_TMA… row's unaligned operands to pack at a time, and the bytes one k of them takes. */
+/* How the unaligned operands of a GG_TMA… row are packed: so many k per pass, and the bytes that one k takes. */
 struct packing {
     int64_t pass, a_bytes, b_bytes;
 };
@@ -127,7 +128,8 @@ static bool plan_packing(const struct gg_kernel *row, const struct gg_gemm *p, s
     return true;
 }
 
-/* Boxes of a tile's step: 128 bytes of k by its rows, swizzled, where k is contiguous. Else FP32 wants [k][row], FP64 128 bytes of rows by its k. */
+/* The tensor map of one operand; a box is what one k step of a tile reads. Where k is contiguous: 128 bytes of k by the tile's rows, swizzled. Else
+ * FP32 takes [k][row], FP64 128 bytes of rows by the step's k. */
 static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, const void *base, int64_t x, int64_t k, int64_t ld, bool kmajor,
                      int tile)
 {
@@ -138,7 +140,7 @@ static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, con
                              : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128);
 }
 
-/* Of both operands, as args has them. */
+/* The maps of both operands as args describes them. */
 static bool tile_maps(struct gg_args *args, const struct gg_kernel *row)
 {
     const int team = gg_team(row);
@@ -152,7 +154,8 @@ bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row)
     return !gg_is_tma(row) || tile_maps(args, row);
 }
 
-/* How the k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch that takes. It is planned for all of k. */
+/* How k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch for that. The choice was made for all of k, so nothing is cut if
+ * packing takes several passes. */
 struct cutting {
     int splits, groups;
     int64_t shared_tiles;
@@ -171,8 +174,8 @@ static struct cutting plan_cutting(const struct gg_choice *choice, const struct 
     return cutting;
 }
 
-/* A launch a pass over k; from the second on, C is added to. Parts of tiles, if there are any, go through the workspace, and through shared memory
- * within a cluster. False, nothing enqueued and *none: there is no memory to pack in. */
+/* One launch per pass over k; from the second on C is added to. Parts of tiles go through the workspace, within a cluster through shared memory.
+ * Returns false, with nothing enqueued and *none set, if there is no memory to pack in. */
 static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
                        struct gg_args *args, bool *none)
 {
@@ -184,7 +187,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         return false;
     const struct cutting cutting = plan_cutting(choice, p, &plan);
     const size_t part_bytes = cutting.part_bytes, pack_bytes = (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes));
-    const int team = gg_team(row); /* which is a cluster of its own: nothing of it is cut */
+    const int team = gg_team(row); /* a pair is a cluster of its own, and its k is not cut */
     args->splits = cutting.splits, args->groups = cutting.groups, args->shared_tiles = cutting.shared_tiles;
     char *memory = part_bytes + pack_bytes > 0 ? scratch(dev, stream, source, part_bytes + pack_bytes) : NULL;
     *none = pack_bytes > 0 && !memory;
@@ -276,7 +279,7 @@ static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, c
     return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
 }
 
-/* The GG_SLIM_TWO that does what both ask for, or NULL. */
+/* The GG_SLIM_TWO row that does both choices in one launch, or NULL. */
 static const struct gg_kernel *slim_two(const struct gg_choice *x, const struct gg_choice *y)
 {
     if (x->kernel != y->kernel || x->kernel->role != GG_SLIM || x->splits != y->splits)
@@ -295,7 +298,7 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
-/* Any row but GG_TENSOR…; strips are none of its business. */
+/* Launches any row but GG_TENSOR…, ignoring the choice's strips. */
 static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     const struct gg_kernel *row = choice->kernel;
@@ -319,7 +322,7 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args);
 }
 
-/* The strip of columns (part 1) or of rows (2) that choice leaves of p, and who is to serve it. False: there is none. */
+/* The strip of columns (part 1) or of rows (part 2) that the choice sets aside from p, and the choice for it. False: there is none. */
 static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, int part, struct gg_gemm *q,
                      struct gg_choice *strip)
 {
@@ -349,7 +352,7 @@ static bool launch_strips(struct gg_device *dev, const struct gg_choice *choice,
     return done;
 }
 
-/* Any row but GG_TENSOR…, and then the strips. */
+/* Launches any row but GG_TENSOR…, and then the strips. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
     struct gg_gemm q;
@@ -390,8 +393,8 @@ size_t gg_launch_scratch(const struct gg_device *dev, const struct gg_choice *ch
     return most;
 }
 
-/* A chain with as much scratch as can be had; FFMA when that is too little for any. Then the verdict, which gg_served reads, is that no tier serves.
- */
+/* Launches a chain with as much scratch as can be had, or FFMA when even the least is not available. In that case the verdict, which gg_served reads,
+ * is set to say that no tier serves. */
 static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
 {
     struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel};

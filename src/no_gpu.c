@@ -1,5 +1,5 @@
-/* no_gpu.c — stands in for gpu.c and all that is behind it (CMakeLists.txt has the list) in a build without kernels, GPUGEMM_CUDA=OFF: the same library,
- * in which there never is a GPU. */
+/* no_gpu.c — replaces gpu.c and everything behind it (CMakeLists.txt has the list) in a build without kernels, GPUGEMM_CUDA=OFF: the same library,
+ * which never has a GPU. */
 #include <string.h>
 
 #include "gpugemm.h"

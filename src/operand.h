@@ -1,4 +1,5 @@
-/* operand.h — the three operands of a problem as two-dimensional arrays, without cases: which index is contiguous, where an element lies. */
+/* operand.h — the three operands of a problem as two-dimensional arrays, without case distinctions: which index is contiguous, where an element
+ * lies. */
 #ifndef GG_OPERAND_H
 #define GG_OPERAND_H
 

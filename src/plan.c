@@ -1,4 +1,4 @@
-/* plan.c — owns the cutting of a staged call into blocks, panels, strips and steps. Pure but for the memory of the lists.
+/* plan.c — owns the cutting of a staged call into blocks, panels, strips and steps, which plan.h defines. Pure but for the memory of the lists.
  * Called by planned.c; tested without a GPU by tests/t_plan.c. */
 #include "plan.h"
 
@@ -7,11 +7,11 @@
 
 enum { MOST_BLOCKS = 1 << 20 };
 
-/* A kernel that adds to C takes longer by the time of reading and writing C, times this (H200: 2.2 to 2.8; it does so at its ends, when nothing else
- * happens). Each kernel also loses a tenth of a wave of tiles. */
+/* A kernel that adds to C takes longer by the time of reading and writing C, times this (H200: 2.2 to 2.8, because it reads and writes C at its ends,
+ * when nothing else happens). Each kernel also loses a tenth of a wave of tiles. */
 static const double ACCUMULATE = 2.5;
 
-/* Extents of a block, and how many there are each way. */
+/* Extents of a block, and the number of blocks in each direction. */
 struct shape {
     int64_t m, n, k;
     int64_t mb, nb, kb;
@@ -38,40 +38,41 @@ static void measure(struct gg_plan *plan, const struct gg_gemm *p, struct shape 
     plan->bytes = bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
-/* How often an operand crosses that is cut in `pieces`, all of which are wanted `times` times, to and fro: both its buffers are still good at each turn. */
+/* How many times an operand crosses the link that is cut into `pieces`, each of which is needed `times` times. The pieces are visited to and fro, so
+ * at each reversal the two in the buffers are reused. */
 static double crossings(double pieces, double times)
 {
     return pieces > 1 ? times - 2 * (times - 1) / pieces : 1;
 }
 
-/* Seconds for everything in blocks of this shape, if nothing ever waits: what crosses the link, or the GPU's work with C read and written once a
+/* Seconds for everything in blocks of this shape if nothing ever waits: the larger of the link's time and the GPU's, with C read and written once per
  * block. */
 static double rough_seconds(const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed)
 {
     double size = (double)gg_size(p->type), a = (double)p->m * (double)p->k * size, b = (double)p->k * (double)p->n * size;
     double c = (double)p->m * (double)p->n * size, blocks = (double)(s->mb * s->nb) * (double)s->kb;
     double up = (a * crossings((double)s->kb, (double)s->nb) + b * crossings((double)(s->nb * s->kb), (double)s->mb) + (p->beta == 0 ? 0 : c)) / speed->up;
-    double wave = 2.0 * 128 * 128 * (double)s->k * speed->sms / speed->flops; /* of tiles: about one a block is lost at the ends of its strips */
+    double wave = 2.0 * 128 * 128 * (double)s->k * speed->sms / speed->flops; /* one wave of tiles; a block loses about one at its strips' ends */
     double gpu = 2 * (double)p->m * (double)p->n * (double)p->k / speed->flops + 2 * ACCUMULATE * c * (double)(s->kb - 1) / speed->memory + blocks * wave;
     double longest = up > gpu ? up : gpu, down = c / speed->down;
     double first = (a / (double)(s->mb * s->kb) + b / (double)(s->nb * s->kb)) / speed->up;
-    return (longest > down ? longest : down) + first / 2 + 100e-6 * blocks; /* a block more is a few kernels and waits more */
+    return (longest > down ? longest : down) + first / 2 + 100e-6 * blocks; /* each further block means a few more kernels and waits */
 }
 
-/* The next number of pieces to try: every one up to 8, then an eighth more. */
+/* The next number of pieces to try: every number up to 8, then an eighth more each time. */
 static int64_t more(int64_t pieces)
 {
     return pieces + gg_max(1, pieces / 8);
 }
 
-/* Extents of a piece when `extent` is cut in so many, in whole kernel tiles if they are large. */
+/* Extent of one piece when `extent` is cut into `pieces`; a multiple of the kernels' tile if it is large. */
 static int64_t share(int64_t extent, int64_t pieces)
 {
     int64_t each = gg_ceil_div(extent, pieces);
     return each > 1024 ? gg_min(gg_round_up(each, 128), extent) : each;
 }
 
-/* The shapes that promise the shortest times, the best first. */
+/* The shapes with the shortest estimated times, best first. */
 enum { FEW = 12 };
 struct shapes {
     int count;
@@ -90,7 +91,8 @@ static void keep(struct shapes *few, const struct shape *s, double seconds)
     few->seconds[i] = seconds;
 }
 
-/* All of it, or a few shapes of blocks that fit: the face of C decides how often A and B cross, the depth fills what memory is left. */
+/* Collects the candidates: one block if everything fits, else a few shapes of blocks that fit. The block's m and n decide how often A and B cross the
+ * link; its k fills what memory is left. */
 static void fit(struct shapes *few, struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
     const int64_t least = 128;
@@ -109,7 +111,8 @@ static void fit(struct shapes *few, struct gg_plan *plan, const struct gg_gemm *
                 kb = more(kb);
                 try.k = share(p->k, kb);
             }
-            for (int deeper = 0; plan->bytes <= budget && deeper < 3; deeper++) { /* as deep as fits, or less so that the first block is there sooner */
+            for (int deeper = 0; plan->bytes <= budget && deeper < 3; deeper++) { /* as deep as fits, then shallower: the first block arrives
+                                                                                   * sooner */
                 if (try.mb * try.nb * try.kb <= MOST_BLOCKS)
                     keep(few, &try, rough_seconds(p, &try, speed));
                 try.k = share(try.k, 2);
@@ -124,11 +127,11 @@ static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
     return (struct gg_range){first, gg_min(first + width, end)};
 }
 
-/* How the inside of a block is cut. */
+/* A mixture says how the inside of a block is cut: the order of the panels, the share of k in the first turn, and how many panels (see plan.h). */
 struct mixture {
-    enum { BOTH, A_FIRST, B_FIRST } order; /* of panels; one first: see list_one_first */
-    int eighths;                           /* of k, in the first of two turns; BOTH only */
-    int panels;                            /* that each turn is cut in, about */
+    enum { BOTH, A_FIRST, B_FIRST } order; /* panels of both operands, or all of A (B) first: see list_one_first */
+    int eighths;                           /* of k in the first of two turns (0: one turn); BOTH only */
+    int panels;                            /* approximate number of panels in each turn */
 };
 
 struct cuts {
@@ -141,14 +144,14 @@ static struct gg_range piece(const struct cuts *cuts, int i)
     return (struct gg_range){cuts->at[i], cuts->at[i + 1]};
 }
 
-/* The share of what is cut that has come after piece i. */
+/* The fraction of the range that has arrived with piece i. */
 static double reached(const struct cuts *cuts, int i)
 {
     return (double)(cuts->at[i + 1] - cuts->at[0]) / (double)(cuts->at[cuts->count] - cuts->at[0]);
 }
 
-/* Panels in whole kernel tiles and not below `least`; the last one in halves, because what it completes is still to be computed and brought down
- * when the upload has ended. `early`: the first one is half as wide, to have C on its way sooner. */
+/* Cuts a range into panels of whole kernel tiles, none narrower than `least`. The last panel is halved up to twice, because the strip it completes
+ * must still be computed and downloaded when the upload has ended. `early`: the first panel is half as wide, so that C starts to leave sooner. */
 static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool early)
 {
     const int64_t tile = 128;
@@ -168,8 +171,8 @@ static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool 
     return cuts;
 }
 
-/* Position of (row, col), counted from the corner of the block, in the buffer of an operand whose `kmajor`-style flag says that its second
- * index is the contiguous one. */
+/* Offset in its buffer of element (row, col), counted from the corner of the block. second_contiguous: the second index of the operand is the
+ * contiguous one. */
 static int64_t position(int64_t ld, bool second_contiguous, int64_t row, int64_t col)
 {
     return second_contiguous ? col + row * ld : row + col * ld;
@@ -179,12 +182,12 @@ static int64_t position(int64_t ld, bool second_contiguous, int64_t row, int64_t
 struct block {
     struct gg_range m, n, k;
     int a_buffer, b_buffer, c_buffer;
-    int a_after, b_after, c_after; /* blocks that used those buffers before */
+    int a_after, b_after, c_after; /* last blocks that used those buffers */
     bool load_a, load_b, load_c;
     bool first, last;
 };
 
-/* Adds a load of A's or B's rectangle to the list. */
+/* Appends a load of a rectangle of A or B. */
 static void add_load(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
     bool a = x == GG_A;
@@ -197,7 +200,7 @@ static void add_load(struct gg_plan *plan, const struct gg_gemm *p, const struct
                                                        .after_block = a ? b->a_after : b->b_after};
 }
 
-/* Adds the product of what is loaded of rows × depth and depth × cols to the list; C's rectangle is loaded first if need be. */
+/* Appends the step that multiplies rows × depth by depth × cols; first a load of C's rectangle, if C is read. */
 static struct gg_step *add_step(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, struct gg_range rows, struct gg_range cols,
                                 struct gg_range depth)
 {
@@ -222,11 +225,11 @@ static struct gg_step *add_step(struct gg_plan *plan, const struct gg_gemm *p, c
     return step;
 }
 
-/* Panels of both operands, over part of the block's depth. All parts are cut alike: so strips of C keep their streams, in which they are added up in
- * order. */
+/* Panels of both operands, over part of the block's depth (one turn). All turns are cut alike, so each strip of C meets the same stream again and its
+ * sums are added in order. */
 static void add_panels(struct gg_plan *plan, const struct gg_gemm *p, const struct block *b, int panels, struct gg_range depth)
 {
-    const int64_t least = 256; /* strips of less leave most of a GPU idle */
+    const int64_t least = 256; /* smaller strips leave most of the GPU idle */
     const struct cuts m = panels_of(b->m, panels, least, true), n = panels_of(b->n, panels, least, true);
     for (int i = 0, j = 0, t = 0; i < m.count || j < n.count;) {
         const bool of_a = j == n.count || (i < m.count && reached(&m, i) <= reached(&n, j));
@@ -260,13 +263,13 @@ static void add_block(struct gg_plan *plan, const struct gg_gemm *p, const struc
     plan->block_end[plan->blocks++] = plan->step_count;
 }
 
-/* Which buffer holds a piece (identified by its index), and which block used each buffer last. */
+/* Which piece each buffer of an operand holds (by the piece's index), and which block used the buffer last. */
 struct cache {
     int64_t piece[2];
     int last_user[2];
 };
 
-/* The buffer for `piece`. *fresh: it must be loaded, after the block *after has run. */
+/* Returns the buffer for `piece`. *fresh: it must be loaded, once block *after has run. */
 static int place(struct cache *cache, int buffers, int64_t piece, int block, bool *fresh, int *after)
 {
     int i = 0;
@@ -289,7 +292,7 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
     struct cache a = {{-1, -1}, {-1, -1}}, b = a, c = a;
     for (int64_t i = 0; i < s->mb; i++)
         for (int64_t jj = 0; jj < s->nb; jj++) {
-            int64_t j = i % 2 ? s->nb - 1 - jj : jj; /* to and fro: the last piece of B is still there when the row turns */
+            int64_t j = i % 2 ? s->nb - 1 - jj : jj; /* to and fro, so the last piece of B is still there when the row changes */
             for (int64_t ll = 0; ll < s->kb; ll++) {
                 int64_t l = (i * s->nb + jj) % 2 ? s->kb - 1 - ll : ll;
                 struct block block = {.m = cut(0, s->m, i, p->m), .n = cut(0, s->n, j, p->n), .k = cut(0, s->k, l, p->k)};
@@ -298,7 +301,7 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
                 bool fresh_c;
                 block.a_buffer = place(&a, plan->buffers[GG_A], i * s->kb + l, plan->blocks, &block.load_a, &block.a_after);
                 block.b_buffer = place(&b, plan->buffers[GG_B], l * s->nb + j, plan->blocks, &block.load_b, &block.b_after);
-                block.c_after = -1; /* deeper blocks of the same C just add to it */
+                block.c_after = -1; /* later blocks in k add to the same C */
                 block.c_buffer = place(&c, plan->buffers[GG_C], i * s->nb + j, plan->blocks, &fresh_c, &block.c_after);
                 block.load_c = fresh_c && p->beta != 0;
                 add_block(plan, p, &block, mix);
@@ -306,12 +309,13 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
         }
 }
 
-/* One operand first, all of it; then the other by panels, each with the columns (rows) of C that it completes. The loads of the first grow, so that
- * the link is soon at work. (H200, planned so or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52,
- * 2048 2.06 and 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27. A first panel half as wide: dgemm 4096 6.26 and 6.84.) */
+/* All of one operand first; then the other by panels, each with the columns (rows) of C that it completes. The loads of the first operand grow in
+ * size, so that the link starts early. (H200, planned so or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and
+ * 7.52, 2048 2.06 and 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27. With and without a first panel half as wide: dgemm 4096
+ * 6.26 and 6.84.) */
 static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool columns, int panels, bool chain)
 {
-    const int64_t least = chain ? 256 : 128; /* a chain's launches wait for each other */
+    const int64_t least = chain ? 256 : 128; /* fewer steps for a chain, whose launches wait for each other */
     struct block all = {.m = {0, p->m},
                         .n = {0, p->n},
                         .k = {0, p->k},
@@ -322,7 +326,7 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
                         .first = true,
                         .last = true};
     const enum gg_operand one = columns ? GG_A : GG_B, other = columns ? GG_B : GG_A;
-    const bool along_k = columns ? !p->a_kmajor : !p->b_kmajor; /* its lines follow each other in k */
+    const bool along_k = columns ? !p->a_kmajor : !p->b_kmajor; /* consecutive lines of the first operand are consecutive in k */
     const struct gg_range across = columns ? all.m : all.n, lines = along_k ? all.k : across;
     const double line = (double)gg_size(p->type) * (double)(along_k ? across.end : p->k);
     plan->blocks = plan->load_count = plan->step_count = 0;
@@ -332,7 +336,7 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
         const struct gg_range part = {at, end}, k = along_k ? part : all.k, x = along_k ? across : part;
         add_load(plan, p, &all, one, columns ? x : k, columns ? k : x);
     }
-    if (chain) { /* while the first panel is on its way */
+    if (chain) { /* splits the first operand while the first panel is on its way */
         const struct gg_range none = {0, 0};
         struct block alone = all;
         alone.load_c = alone.last = false;
@@ -347,8 +351,8 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
     plan->block_end[plan->blocks++] = plan->step_count;
 }
 
-/* Bytes that a rectangle costs on the link. Every line costs some more, where it is fetched as it lies (H200: at a pitch of 16 KB lines of 512 bytes run at
- * 68 % of the rate), and a piece of a line where it is packed. */
+/* Cost of a rectangle on the link, in bytes. A line fetched where it lies costs something extra (H200: at a pitch of 16 KB lines of 512 bytes run at
+ * 68 % of the rate); so does a piece of a line that is packed. */
 static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, enum gg_operand x, struct gg_range rows, struct gg_range cols)
 {
     const double fetched = 220, packed = 50;
@@ -361,14 +365,14 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
     return (double)lines * ((double)extent * (double)size + (whole ? 0 : lies ? fetched : packed));
 }
 
-/* A chain's blocks run one after the other, each as long as a round of tiles at least; strips side by side, in tiles of 64 x 64 or less. (Fitted to
- * sgemm 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: without `a_step` they take 0.82 to 1.21 times what is said
- * here, strips of one problem within 0.05 of each other. With strips as waves of tiles of 128 it was 0.42 to 1.08, and plans were chosen that took a
- * fifth longer.) Finer cuts that promised no more have not kept it, hence a_step (of 8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not
- * certified for FP16 2500 1.60 and 1.82). */
+/* The model. Products of a chain run one after the other, each for at least one wave of tiles (`round`). The strips of other kernels run side by
+ * side, in tiles of 64 x 64 or less. (Fitted to sgemm 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: not counting
+ * `a_step`, measured times are 0.82 to 1.21 times the prediction, the strip plans of one problem within 0.05 of each other. A model of strips as
+ * waves of tiles of 128 was off by 0.42 to 1.08 and chose plans that took a fifth longer.) a_step penalises each step, because finer cuts that were
+ * predicted to be as fast were not (8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not certified for FP16 2500 1.60 and 1.82). */
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
-    const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6 /* of the calling thread's time */, a_step = 10e-6;
+    const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6 /* of the calling thread */, a_step = 10e-6;
     const double round = plan->chain ? speed->chain / (double)gg_ceil_div(gg_ceil_div(p->m, 128) * gg_ceil_div(p->n, 128), speed->chain_tiles) : 0;
     double up = 0, launched = 0, gpu = 0, down = 0;
     int load = 0;
@@ -381,7 +385,7 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
         }
         launched = (launched > up ? launched : up) + launch;
         gpu = gpu > launched ? gpu : launched;
-        if (m * n == 0) { /* reads an operand and writes its pieces */
+        if (m * n == 0) { /* the step that splits: reads an operand and writes its pieces */
             gpu += 2 * size * (m + n) * k / speed->memory;
             continue;
         }
@@ -401,8 +405,8 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
     return down + a_step * plan->step_count;
 }
 
-/* A large product whose upload takes far longer than its kernels: the model says too little of how short lines and small chunks delay it. (H200: sgemm
- * 2048, 34 MB: either way the same.) */
+/* A large product whose upload takes far longer than its kernels. The model underestimates how much short lines and small chunks delay such an
+ * upload, so fewer mixtures are tried. (H200: sgemm 2048, 34 MB, is as fast either way.) */
 static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const int64_t large = 1024;
@@ -410,7 +414,7 @@ static bool is_link_bound(const struct gg_gemm *p, const struct gg_speed *speed)
     return p->m >= large && p->n >= large && p->k >= large && bytes > 50e6 && 2 * m * n * k / speed->flops < 0.6 * bytes / speed->up;
 }
 
-/* Lists what `mix` makes of the problem, and how long that takes: by kernels, or by the chain. */
+/* Lists the work of `mix` and returns its predicted seconds, with ordinary kernels or with the chain. */
 static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct shape *s, const struct gg_speed *speed, struct mixture mix, bool chain)
 {
     struct gg_speed with = *speed;
@@ -432,7 +436,7 @@ static const struct mixture mixtures[MIXTURES] = {
     {BOTH, 2, 16}, {BOTH, 3, 4},  {BOTH, 3, 8},    {BOTH, 3, 16},   {BOTH, 4, 4},     {BOTH, 4, 8},    {BOTH, 4, 16},   {BOTH, 5, 4},
     {BOTH, 5, 8},  {BOTH, 5, 16}, {A_FIRST, 0, 8}, {A_FIRST, 0, 4}, {A_FIRST, 0, 16}, {B_FIRST, 0, 8}, {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
 
-/* Some of them: [from, to). */
+/* A range of the mixtures: [from, to). */
 struct span {
     int from, to;
 };
@@ -442,8 +446,8 @@ static struct span just(int mixture)
     return (struct span){mixture, mixture + 1};
 }
 
-/* C that is more than A and B comes down by whole columns, in pieces that keep the link busy (H200, so and in panels of both: sgemm 4096 x 4096 x 16 1.41 ms
- * and 2.00, 4096 x 4096 x 1024 1.97 and 2.38; dgemm 2000 x 2000 x 1 0.71 and 0.79). */
+/* C larger than A and B together. It is downloaded by whole columns, in pieces that keep the link busy. (H200, so and in panels of both: sgemm 4096 x
+ * 4096 x 16 1.41 ms and 2.00, 4096 x 4096 x 1024 1.97 and 2.38; dgemm 2000 x 2000 x 1 0.71 and 0.79.) */
 static bool is_thin(const struct gg_gemm *p)
 {
     const int64_t least = 1024;
@@ -452,13 +456,13 @@ static bool is_thin(const struct gg_gemm *p)
 
 static struct span by_columns(const struct gg_gemm *p)
 {
-    const double eighths = 3e6; /* bytes */
+    const double eighths = 3e6; /* bytes of C per panel for which eight panels pay */
     return just((double)gg_size(p->type) * (double)p->m * (double)p->n < 8 * eighths ? A_FIRST_BY_4 : A_FIRST_BY_8);
 }
 
-/* What is tried for kernels of one block. Where they take somewhat less than the upload: sixteen panels, if the lines of those are not too short for
- * the copy threads; where about as long: in two turns, so that they have a start. (H200, dgemm 6000 in eight panels of both 13.06 ms, sixteen 12.70,
- * in two turns 13.2, A first 13.3 to 14.1; 8192 25.9, 25.8, 25.2 to 25.4; reading C 34.5, 33.9, 36.0, 33.8.) */
+/* The mixtures to try for ordinary kernels and one block. Kernels somewhat faster than the upload: sixteen panels, if the copy threads' lines do not
+ * become too short. About as fast: two turns, to give the kernels a head start. (H200, dgemm 6000 in eight panels of both 13.06 ms, sixteen 12.70, in
+ * two turns 13.2, A first 13.3 to 14.1; 8192 25.9, 25.8, 25.2 to 25.4; reading C 34.5, 33.9, 36.0, 33.8.) */
 static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const bool square = gg_max(p->m, p->n) < 2 * gg_min(p->m, p->n); /* dgemm 1500 x 6000 x 3000: 4.15 ms in eight panels of both, 4.41 with A first */
@@ -473,8 +477,9 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
     return (struct span){0, MIXTURES};
 }
 
-/* And for a chain: panels of both where it would wait too long for all of A, wide ones where it has no time to lose (H200, sgemm 8192 by 16 and 8 panels in
- * any layout 11.6 to 11.9 ms and 12.0 to 12.7, A first 11.5 to 13.4; 16384 54.6, 53.5 and 60.1, page-locked 56.0, 56.4 and 60.6). */
+/* The mixtures to try for a chain. Panels of both where the chain would wait too long for all of A; fewer and wider ones where its own time leaves no
+ * slack. (H200, sgemm 8192 by 16 and 8 panels in any layout 11.6 to 11.9 ms and 12.0 to 12.7, A first 11.5 to 13.4; 16384 54.6, 53.5 and 60.1,
+ * page-locked 56.0, 56.4 and 60.6.) */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up, share = speed->chain / upload;
@@ -486,12 +491,12 @@ static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *spee
     return share > 0.3 && !direct ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
 }
 
-/* A chain that takes a little longer leaves the GPU to others for more of the time. */
+/* A chain is taken even if it is this much slower, because it leaves the GPU free for others for more of the time. */
 static const double CHAIN_WORTH = 1.05;
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
-    const int64_t many = 1000, each = 2 * GG_PANELS; /* so many blocks take longer to list than a better shape saves */
+    const int64_t many = 1000, each = 2 * GG_PANELS; /* listing more blocks than this takes longer than a better shape saves */
     struct shapes few;
     int64_t blocks = 0;
     *plan = (struct gg_plan){0};
@@ -511,7 +516,7 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         return false;
     }
     const bool one = blocks == 1;
-    const struct span kernels = one ? of_kernels(p, speed) : just(BOTH_BY_4); /* of several blocks each has few steps */
+    const struct span kernels = one ? of_kernels(p, speed) : just(BOTH_BY_4); /* with several blocks, each has few steps */
     const struct span chain = one && speed->chain > 0 ? of_chain(p, speed) : (struct span){0, 0};
     const struct shape *shape = NULL;
     int best = kernels.from;

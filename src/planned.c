@@ -1,5 +1,5 @@
-/* planned.c — owns the plans of staged calls: gathers what plan.c wants to know, finds the memory for what it says, and keeps the last few plans of a
- * lane. Called by staged.c. */
+/* planned.c — owns the plans of staged calls: gathers the facts that plan.c wants, finds the memory that the plan asks for, and keeps the last few
+ * plans of a lane. Called by staged.c. */
 #include "planned.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "rates.h"
 #include "tensor.h"
 
-/* What select.c would have compute all of the problem, in GPU memory as it will be in the arena. */
+/* The kernel that select.c would choose for all of the problem, laid out in GPU memory as it will be in the arena. */
 static struct gg_choice choose(const struct gg_lane *lane, const struct gg_gemm *p, enum gg_precision precision)
 {
     struct gg_gemm q = gg_as_staged(*p);
@@ -30,7 +30,7 @@ static struct gg_speed speed_of(const struct gg_lane *lane, const struct gg_gemm
         speed.chain = all.seconds;
         speed.chain_tiles = all.kernel->role == GG_TENSOR_PAIR ? arch->sms / 2 : arch->sms;
         if (gg_config()->kernel)
-            speed.flops = 1; /* a chain that is asked for by name is not to be outrun */
+            speed.flops = 1; /* makes other kernels look slow: a chain forced by name must win */
     }
     return speed;
 }
@@ -41,12 +41,12 @@ static bool make(struct gg_lane *lane, const struct gg_gemm *p, struct gg_planne
     const struct gg_speed speed = speed_of(lane, p, planned);
     if (gg_plan_make(plan, p, lane->arena_bytes, &speed) && plan->blocks == 1)
         return true;
-    gg_plan_free(plan); /* larger than any call before, or cut up: how much may it have? */
+    gg_plan_free(plan); /* no single block in the arena as it is: larger than any call before, or to be cut up. How much memory may it have? */
     int64_t budget = gg_lane_allowance(lane);
     while (gg_plan_make(plan, p, budget, &speed)) {
         if (gg_lane_grow_arena(lane, plan->bytes))
             return true;
-        budget = plan->bytes / 2; /* the driver could not give as much as it said was free */
+        budget = plan->bytes / 2; /* the driver could not allocate what it reported as free */
         gg_plan_free(plan);
     }
     return false;
@@ -55,7 +55,7 @@ static bool make(struct gg_lane *lane, const struct gg_gemm *p, struct gg_planne
 struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3])
 {
     const struct gg_rates *rates = gg_rates();
-    const double both_ways = 0.92; /* of a direction's rate is left when both are busy */
+    const double both_ways = 0.92; /* the fraction of a direction's rate that is left when both are busy */
     const bool direct_in = pitch[GG_A] && pitch[GG_B], direct_out = pitch[GG_C];
     const struct gg_plan_key key = {.m = p->m,
                                     .n = p->n,
@@ -79,6 +79,6 @@ struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, con
 
 void gg_plan_done(struct gg_planned *planned)
 {
-    if (planned->plan.blocks > 1) /* for as much memory as there was, and long */
+    if (planned->plan.blocks > 1) /* not worth keeping: it depends on the memory there was, and it is long */
         gg_plan_free(&planned->plan);
 }

@@ -1,4 +1,4 @@
-/* planned.h — the plans of staged calls: made for the speed and the memory there is, and kept, because programs make the same calls again. */
+/* planned.h — the plans of staged calls. Each is made for this machine's rates and memory, and kept, because programs repeat their calls. */
 #ifndef GG_PLANNED_H
 #define GG_PLANNED_H
 
@@ -7,9 +7,9 @@
 
 struct gg_lane;
 
-/* What a plan depends on, but for the memory there is. Without padding: it is compared byte by byte. */
+/* All that a plan depends on except memory. There is no padding: keys are compared byte by byte. */
 struct gg_plan_key {
-    int64_t m, n, k, pitch[3]; /* the last as in struct gg_speed */
+    int64_t m, n, k, pitch[3]; /* `pitch` as in struct gg_speed */
     double up, down;
     int32_t type, a_kmajor, b_kmajor, reads_c, precision, zero;
 };
@@ -17,11 +17,11 @@ struct gg_plan_key {
 struct gg_planned {
     struct gg_plan_key key;
     struct gg_plan plan;
-    struct gg_choice chain; /* that the plan is for, if it is for one */
+    struct gg_choice chain; /* the chain's kernel, if plan.chain */
 };
 
-/* The plan of *p, whose operands have these pitches (see struct gg_speed), with the lane's arena large enough for it. The lane's: good until
- * gg_plan_done. NULL: there is none. */
+/* The plan of *p, whose operands have these pitches (see struct gg_speed); the lane's arena has been made large enough for it. It belongs to the lane
+ * and is valid until gg_plan_done. NULL: no plan fits. */
 struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3]);
 void gg_plan_done(struct gg_planned *planned);
 

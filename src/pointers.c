@@ -1,5 +1,5 @@
 /* pointers.c — owns the answer to "where does this address live": host memory, page-locked or not, managed, or a GPU's. A call asks for each of its
- * operands, so most of it is about not asking the driver. Called by serve.c. */
+ * operands, so most of this file is about not asking the driver. Called by serve.c. */
 #include "driver.h"
 
 #include <elf.h>
@@ -13,7 +13,7 @@
 
 struct gg_own gg_own = {.stack = -(uintptr_t)GG_OWN_STACK}; /* where no program has anything */
 
-/* Where the program's data begin, the segment that can be written, by its own headers; 0: unknown. */
+/* Where the program's data, its writable segment, begin, according to its own program headers; 0: unknown. */
 static uintptr_t find_data(void)
 {
     const Elf64_Phdr *headers = (const Elf64_Phdr *)getauxval(AT_PHDR);
@@ -27,8 +27,8 @@ static uintptr_t find_data(void)
     return data;
 }
 
-/* The kernel begins the heap behind the data, at random but less than so far away, and puts nothing in between. A program that was started by naming
- * the loader has it elsewhere. */
+/* The kernel places the heap behind the data, at a random distance below this, with nothing in between. In a program that was started by naming the
+ * loader the heap is elsewhere. */
 static const uintptr_t HEAP_NEAR = 2u << 30;
 
 static void find_own(void)
@@ -55,7 +55,7 @@ static void find_own(void)
     errno = saved;
 }
 
-/* Ticks of the processor's clock, about 3e9 a second; 0 where there is none that is as cheap. */
+/* Ticks of the processor's clock, about 3e9 a second; 0 where reading a clock is not as cheap. */
 static uint64_t ticks(void)
 {
 #if defined(__x86_64__)
@@ -65,9 +65,10 @@ static uint64_t ticks(void)
 #endif
 }
 
-/* For a page of host memory to become the GPU's it must be unmapped, and the driver must reserve its addresses anew, with several calls of the
- * kernel: so what the driver has said is believed for less than ten microseconds. Programs that make tiny calls by the million make more than one in
- * that time (8 x 8 x 8 on mapped memory: 370 ns more than a direct call when the driver is asked each time, H200's host, 2026-11). */
+/* Are all three in host memory, by what the driver has said lately? For a page of host memory to become the GPU's it must be unmapped and its
+ * addresses reserved by the driver, which takes several system calls. So the driver's answer is believed for less than ten microseconds. Programs
+ * that make tiny calls by the million make more than one in that time (8 x 8 x 8 on mapped memory: 370 ns more than a direct call when the driver is
+ * asked each time, H200's host, 2026-11). */
 static __attribute__((noinline)) bool are_remembered(const void *a, const void *b, const void *c)
 {
     const uint64_t believed = 20000;
@@ -104,7 +105,7 @@ bool gg_gpu_on_host(const void *a, const void *b, const void *c)
     return gg_gpu_own(a, b, c) || !gg_gpu_loaded() || are_remembered(a, b, c);
 }
 
-/* By the kernel, not by touching it. */
+/* Asks the kernel instead of touching the memory. */
 static bool is_readable(const void *pointer)
 {
     char byte;
@@ -120,7 +121,7 @@ struct gg_location gg_gpu_locate(const void *pointer)
     struct gg_location where = {.place = GG_HOST, .ordinal = -1};
     if (!pointer || !gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED)
         return where;
-    if (!gg_driver_load()) { /* the program uses CUDA, we cannot */
+    if (!gg_driver_load()) { /* the program uses CUDA, but this library cannot */
         where.place = is_readable(pointer) ? GG_HOST : GG_DEVICE;
         return where;
     }
@@ -131,8 +132,8 @@ struct gg_location gg_gpu_locate(const void *pointer)
     CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&type, &managed, &context, &ordinal};
-    /* An ordinary host pointer is a success with all values 0. It is an error before cuInit, when nobody can have device memory, but a lost GPU may
-     * be silent about its memory, too: what this process cannot read is not the host's. */
+    /* For an ordinary host pointer the call succeeds with all values 0. It fails before cuInit, when nobody can have device memory. But a lost GPU
+     * may also fail for its own memory: what this process cannot read is not host memory. */
     if (gg_cu.cuPointerGetAttributes(4, what, values, (CUdeviceptr)pointer) != CUDA_SUCCESS) {
         where.place = is_readable(pointer) ? GG_HOST : GG_DEVICE;
         return where;

@@ -1,5 +1,6 @@
-/* rates.c — owns what is known of this machine's speed: the defaults, what was measured, what calls took, and the file that carries it to
- * the next process. A file that cannot be read, or is another machine's, counts as none. Called by serve.c, entry.c, info.c and tune.c. */
+/* rates.c — owns what is known of this machine's speed: the defaults, what was measured, what calls took, and the file that carries it to the next
+ * process. A file that cannot be read, or is another machine's, counts as none. Called wherever something is predicted or measured: serve.c,
+ * dispatch.c, entry.c, gpu.c, the staged path, explain.c, info.c and tune.c. */
 #include "rates.h"
 
 #include <errno.h>
@@ -24,9 +25,9 @@ static struct {
     int threads;
     bool from_file;
     char measured[32]; /* when */
-    char gpu[64];      /* with which */
-    char machine[640]; /* what the rates depend on, in words */
-    char path[512];    /* of the file; "" : there is none */
+    char gpu[64];      /* the GPU it was measured with */
+    char machine[640]; /* all that the rates depend on, as text */
+    char path[512];    /* of the file; "": there is none */
     _Atomic unsigned observations;
     _Atomic bool saving;
 } g = {.once = PTHREAD_ONCE_INIT};
@@ -46,7 +47,7 @@ int gg_shape(const struct gg_gemm *p)
 int gg_work(const struct gg_gemm *p)
 {
     double work = (double)p->m * (double)p->n * (double)p->k;
-    uint64_t bits; /* of a positive double: its exponent is in bits 52 to 62, 1023 for 1; bit 51 is set from 1.5 times a power of two on */
+    uint64_t bits; /* the exponent of a positive double is in bits 52 to 62, 1023 for 1; bit 51 is set from 1.5 times a power of two on */
     memcpy(&bits, &work, sizeof bits);
     const int i = (int)(bits >> 51) - 2 * (1023 + 16); /* below 2^16 nothing is worth a GPU */
     return i < 0 ? 0 : i < GG_WORKS ? i : GG_WORKS - 1;
@@ -57,15 +58,16 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-/* Of all threads' rate, what C of this size can use: OpenBLAS cuts C among its threads, never k (H200's host, 14 and 16 threads over one: 64 x 64 0.8 to 3.8
- * times as fast, 300 x 300 5 to 6.8, 512 x 512 and larger 10 to 12). */
+/* The share of all threads' rate that a C of this size can use: OpenBLAS cuts C among its threads, never k (H200's host, 14 and 16 threads over one:
+ * 64 x 64 0.8 to 3.8 times as fast, 300 x 300 5 to 6.8, 512 x 512 and larger 10 to 12). */
 static double share_of_threads(double m, double n, double threads)
 {
     const double useful = 2 + m * n / 28000, most = 0.65 * threads;
     return useful < most ? useful / most : 1;
 }
 
-/* What it multiplies the CPU packs first, at a quarter of what memory gives (OpenBLAS, 16 x 4096 x 4096: 10 GB/s, 4096 x 16 x 4096: 23); not for a vector. */
+/* The CPU first packs its operands, at a quarter of the memory's rate (OpenBLAS, 16 x 4096 x 4096: 10 GB/s, 4096 x 16 x 4096: 23), except for a
+ * vector. */
 double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k, passes = p->m > 1 && p->n > 1 ? 4 : 1;
@@ -75,7 +77,7 @@ double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
            larger(2 * m * n * k / (rates->cpu_flops[p->type] * share_of_threads(m, n, rates->cpu_threads)), bytes / rates->cpu_bandwidth);
 }
 
-/* A staged call moves A and B in, C out (and in, when beta asks for it), and overlaps all that with the kernels but for the ends. */
+/* A staged call uploads A and B, downloads C (and uploads it if beta is not 0), and overlaps all that with the kernels except at the ends. */
 double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, const bool pinned[3], double kernel_seconds)
 {
     double size = (double)gg_size(p->type), m = (double)p->m, n = (double)p->n, k = (double)p->k;
@@ -90,9 +92,9 @@ double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, co
 
 void gg_rates_default(struct gg_rates *rates, int threads)
 {
-    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm a hardware thread in OpenBLAS (16 threads of the H200's host: 275 to 440, sgemm 250 to 590,
-     * 2026-11), whose threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5; 26 µs and 22 a megabyte is a short
-     * staged call on the H200 (sgemm 96 26 µs, 128 33, 192 41, 256 49). */
+    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm per hardware thread in OpenBLAS (16 threads of the H200's host: 275 to 440, sgemm 250 to
+     * 590, 2026-11), whose threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5. A short staged
+     * call on the H200 takes 26 µs and 22 more per megabyte (sgemm 96 26 µs, 128 33, 192 41, 256 49). */
     double n = threads < 1 ? 1 : threads, cpu = 20e9 * n;
     memset(rates, 0, sizeof *rates);
     rates->up = rates->down = rates->pinned = 20e9;
@@ -127,12 +129,12 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
     }
 }
 
-/* The threads of the CPU BLAS poll for some time after a call, and the GPU's short calls take longer beside them. */
+/* How long the threads of the CPU BLAS poll after a call; the GPU's short calls take longer beside them. */
 static const double polling = 30e-3;
 
-/* A try is two calls, because the first on a side has its own cost, and so many more as fit in the time that a team of threads takes to get going
- * (OpenBLAS's 16: sgemm 96 45, 30 and then 18 us a call, so that two of them hid who was faster). Where the model has the GPU for the faster one, it lasts
- * longer than the polling (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to 99 and 60). */
+/* A try is two calls, because the first on a side has its own cost, and as many more as fit in the time that a team of threads needs to get going
+ * (OpenBLAS's 16: sgemm 96 45, 30 and then 18 us a call, so that two calls alone hid who was faster). If by the model the GPU is the faster side, the
+ * try is long: it outlasts the polling (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to 99 and 60). */
 static const double short_try = 300e-6;
 static bool is_long_try(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model)
 {
@@ -140,8 +142,9 @@ static bool is_long_try(const struct gg_rates *rates, int who, const struct gg_g
     return who == GG_ON_GPU && model < seen * gg_cpu_model(p, rates);
 }
 
-/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. First when like calls have taken 16 times as
- * long as one there, then less and less often; and so seldom that a long try costs little, and so does the polling after a try of the CPU. */
+/* What was seen of a side while other programs ran, or in a process long ago, must not count for ever. The first new try comes when like calls have
+ * taken 16 times as long as one call on the other side would; later ones come less and less often. They are rare enough that a long try costs little,
+ * and so does the polling after a try of the CPU. */
 bool gg_rates_doubtful(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model, double seconds)
 {
     const int shape = gg_shape(p), work = gg_work(p), content = atomic_load_explicit(&rates->content[p->type][shape][work], memory_order_relaxed);
@@ -150,14 +153,14 @@ bool gg_rates_doubtful(const struct gg_rates *rates, int who, const struct gg_ge
     return since < 0 || since > larger(16 * seconds, least) * (1 << content);
 }
 
-/* A call has been served by `who`, holder of its like or not. */
+/* Updates `since` and `content` after a call was served by `who`, holder or not. */
 static void count(struct gg_rates *rates, int who, bool holder, const struct gg_gemm *p, double model, double seconds)
 {
     const unsigned char most = 6;
     const int shape = gg_shape(p), work = gg_work(p);
     _Atomic float *since = &rates->since[p->type][shape][work];
     _Atomic unsigned char *content = &rates->content[p->type][shape][work];
-    const double before = (double)atomic_load_explicit(since, memory_order_relaxed); /* below 0: a try has taken so long */
+    const double before = (double)atomic_load_explicit(since, memory_order_relaxed); /* below 0: a try is in progress and has taken so long */
     const unsigned char times = atomic_load_explicit(content, memory_order_relaxed);
     const double spent = before < 0 ? -before : 0;
     const bool enough = !holder && spent > 0 && spent + seconds > (is_long_try(rates, who, p, model) ? polling : short_try);
@@ -167,7 +170,7 @@ static void count(struct gg_rates *rates, int who, bool holder, const struct gg_
         atomic_store_explicit(since, (float)(enough ? 0 : holder ? before + seconds : -(spent + seconds)), memory_order_relaxed);
 }
 
-/* No factor that a mishap could lead to turns a side off for ever. */
+/* Limits the factor, so that no mishap turns a side off for ever. */
 static float bounded(double ratio)
 {
     const double most = 16;
@@ -176,33 +179,33 @@ static float bounded(double ratio)
 
 void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds)
 {
-    /* Quick to believe that something is fast, slow to believe that it is slow: a call is often slow for reasons of its own. */
+    /* It is quick to believe that something is fast and slow to believe that it is slow, because a call is often slow for reasons of its own. */
     struct gg_rates *rates = gg_rates();
     const int shape = gg_shape(p), work = gg_work(p), held = atomic_load_explicit(&rates->held[p->type][shape][work], memory_order_relaxed);
     const bool holder = held == 0 || held == 1 + who;
-    const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* who is seldom tried has few chances to show what it can do */
+    const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* a side that is seldom tried has few chances to show what it can do */
     _Atomic float *seen = &rates->seen[who][p->type][shape][work];
     float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
-    if (holder && old > 0 && ratio > 2 * old) /* as a rule somebody else had the processor */
+    if (holder && old > 0 && ratio > 2 * old) /* usually another program had the processor */
         ratio = 2 * old;
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
     count(rates, who, holder, p, model, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
-    if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced is for tests, many at a time */ &&
+    if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced mode is for tests, which run many at a time */ &&
         gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) && !gg_thread_start(save_thread, NULL))
         atomic_store(&g.saving, false);
 }
 
 /* ---- the file --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Every number in it, by name. */
+/* Every single number in the file, by name. */
 #define NUMBERS(X)                                                                                                     \
     X("up", up) X("down", down) X("pinned", pinned) X("gpu_latency", latency) X("serial", serial) X("gpu_sgemm", flops[GG_S])             \
     X("gpu_dgemm", flops[GG_D]) X("cpu_sgemm", cpu_flops[GG_S]) X("cpu_dgemm", cpu_flops[GG_D]) X("cpu_bandwidth", cpu_bandwidth)         \
     X("cpu_latency", cpu_latency) X("cpu_team", cpu_team) X("start", start)
 
-/* The machine in one line: a file is good for this line only. */
+/* Describes the machine in one line; a file is valid for this line only. */
 static void describe(void)
 {
     char line[256], cpu[128] = "unknown CPU", gpu[128] = "unknown GPU";
@@ -221,7 +224,7 @@ static void describe(void)
              gg_config()->devices ? gg_config()->devices : "all");
 }
 
-/* The file's path into g.path. */
+/* Writes the file's path to g.path. */
 static void find_path(void)
 {
     const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME"); /* NULL in setuid programs */
@@ -238,7 +241,7 @@ static void find_path(void)
     snprintf(g.path, sizeof g.path, "%s/gpugemm/rates-%016llx", folder, (unsigned long long)hash);
 }
 
-/* The last two folders of it: the user's for such files, and ours. */
+/* Makes the last two folders of the path: the user's cache folder, and ours in it. */
 static void make_folders(void)
 {
     char folder[sizeof g.path];
@@ -259,7 +262,7 @@ static bool read_line(const char *line, struct gg_rates *rates)
     if (sscanf(line, "took %d %d %d %d %lf", &who, &type, &shape, &work, &value) == 5) {
         if ((who | type) & ~1 || shape < 0 || shape >= GG_SHAPES || work < 0 || work >= GG_WORKS || !(value > 0.01 && value < 100))
             return false;
-        const double most = 4; /* what another process has seen, perhaps on a busy machine, is not to keep a side from being tried soon */
+        const double most = 4; /* what another process has seen, perhaps on a busy machine, must not keep a side from being tried soon */
         value = value > most ? most : value < 1 / most ? 1 / most : value;
         atomic_init(&rates->seen[who][type][shape][work], (float)value);
         return true;
@@ -288,7 +291,7 @@ bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, cha
     return good && ended;
 }
 
-/* A plain file of the user's own; anything else might be another's, or block. */
+/* Opens the file if it is a regular file of the user's own; anything else might be another user's, or block. */
 static FILE *open_file(void)
 {
     struct stat status;
@@ -300,11 +303,11 @@ static FILE *open_file(void)
     return file;
 }
 
-/* All of the file or nothing of it. */
+/* Takes over all of the file or nothing of it. */
 static void read_file(void)
 {
     char when[32] = "", gpu[64] = "";
-    static struct gg_rates found; /* 2 KB: callers may have small stacks */
+    static struct gg_rates found; /* static: 7 KB, and callers may have small stacks */
     FILE *file = open_file();
     if (!file)
         return;

@@ -1,12 +1,12 @@
-/* real.c — owns the search for the BLAS the program already has, the CPU's answer for any valid problem, and the mark "this thread is
- * inside the CPU BLAS". It never finds this library or another copy of it. Called by entry.c, forward.c, and staged.c to finish what a
- * GPU left open.
+/* real.c — owns the search for the BLAS the program already has, the CPU's answer to any valid problem, and the mark "this thread is inside the CPU
+ * BLAS". It never finds this library or another copy of it. Called by entry.c, api.c, serve.c and forward.c, by staged.c and short.c to finish what a
+ * GPU left open, and by info.c and tune.c.
  *
- * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (under Python the BLAS comes in RTLD_LOCAL and
- * RTLD_NEXT is NULL); whatever is loaded (a call that SciPy's cython_blas ends with a jump seems to come from an object that has no BLAS);
- * OpenBLAS and its kin by soname. A second BLAS is the last resort: threadpoolctl, which has counted before it came, does not limit its threads,
- * and the 16 threads of a k-means, each with 16 of them, took 3.6 times as long (H200 machine, 2026-11). A BLAS we load ourselves is
- * RTLD_LOCAL but not RTLD_DEEPBIND: a program's own xerbla_ must win over the library's. */
+ * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (Python loads its BLAS RTLD_LOCAL, and RTLD_NEXT is NULL);
+ * whatever is loaded (a call that SciPy's cython_blas ends with a jump seems to come from an object that has no BLAS); OpenBLAS and its kin by
+ * soname. A second BLAS is the last resort: threadpoolctl, if it has looked before that BLAS came, does not limit its threads, and the 16 threads of
+ * a k-means, each with 16 of them, took 3.6 times as long (H200 machine, 2026-11). A BLAS we load ourselves is RTLD_LOCAL but not RTLD_DEEPBIND: a
+ * program's own xerbla_ must win over the library's. */
 #include "real.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,8 @@
 #include "config.h"
 #include "trace.h"
 
-/* First the one the user names, then by preference, one of them. ILP64 spellings are looked for in the libraries that have them. */
+/* Libraries to try: the one the user names, then one of these in order of preference. ILP64 spellings are looked for in the libraries that have
+ * them. */
 static const char *const sonames[] = {
     NULL, /* GPUGEMM_BLAS */
     "libopenblas.so.0", "libblas.so.3", "libcblas.so.3", "libflexiblas.so.3", "libblis.so.4", "libblis.so.3", "libmkl_rt.so.3", "libmkl_rt.so.2",
@@ -37,19 +38,19 @@ static struct {
     _Atomic(void *) gemm[2]; /* the Fortran gemm that gg_real_gemm uses, by type */
     _Atomic bool gemm_wide[2];
     _Atomic bool gemm_sought[2];
-    _Atomic bool warned; /* that there is none */
+    _Atomic bool warned; /* that there is no CPU BLAS */
     pthread_once_t forks;
-    pthread_rwlock_t loader; /* shared by those who are in it; who forks has it alone */
+    pthread_rwlock_t loader; /* read lock: held by threads inside the loader; write lock: by a thread that forks */
 } g = {.forks = PTHREAD_ONCE_INIT, .loader = PTHREAD_RWLOCK_INITIALIZER};
 
 _Thread_local int gg_real_depth;
 
 /* ---- the loader and fork ----------------------------------------------------------------------------------------------------------------- */
 
-/* A thread that is in the loader at a fork leaves the child its locks, which glibc does not open again, and libraries whose constructors never end. So
- * fork waits for such threads; not for ever, for who forks may hold a lock that they wait for. */
-static _Thread_local bool forking; /* this thread has g.loader to itself */
-static _Thread_local int entered;  /* so many times: then a library's constructor forks */
+/* If a thread is inside the loader during a fork, the child inherits locks that glibc does not release, and libraries whose constructors never end.
+ * So fork waits for such threads, but only for a while: the forking thread may hold a lock that they wait for. */
+static _Thread_local bool forking; /* this thread holds g.loader's write lock */
+static _Thread_local int entered;  /* how often this thread has entered; not 0 at a fork: a library's constructor forks */
 
 static void before_fork(void)
 {
@@ -66,11 +67,11 @@ static void after_fork(void)
     forking = false;
 }
 
-/* Who shared the lock is not in the child. ThreadSanitizer knows nothing of that. */
+/* In the child, the threads that shared the lock do not exist. ThreadSanitizer does not know that. */
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
     g.loader = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-    for (int i = 0; i < entered; i++) /* this thread will leave so many times */
+    for (int i = 0; i < entered; i++) /* this thread will leave as often as it had entered */
         pthread_rwlock_rdlock(&g.loader);
     forking = false;
 }
@@ -114,16 +115,17 @@ static int find_owner(struct dl_phdr_info *object, size_t size, void *data)
     return 0;
 }
 
-/* Which object is this address in, and where does that begin? As dladdr, which also seeks the nearest symbol, among all of an OpenBLAS's 15 000: 60 µs a
- * question, and a first call asks four times. The main program has no name here, and other namespaces are not seen: dladdr's. */
+/* Which object contains this address, and where does the object begin? dladdr also looks for the nearest symbol, among all 15 000 of an OpenBLAS: 60
+ * µs a question, and a first call asks four times. The main program has no name here and other namespaces are not visited: for those dladdr is
+ * asked. */
 static bool object_of(const void *address, Dl_info *info)
 {
     *info = (Dl_info){.dli_saddr = (void *)address};
     return (dl_iterate_phdr(find_owner, info) && *info->dli_fname) || dladdr(address, info);
 }
 
-/* Is this address in us, in another copy of us (installed as libblas.so.3, say), or in Julia's libblastrampoline, whose names lead to whichever library
- * it was told to use: to us, perhaps? */
+/* Is this address in this library, in another copy of it (installed as libblas.so.3, say), or in Julia's libblastrampoline, whose names lead to
+ * whichever library it was told to use, possibly this one? */
 static bool is_ours(const void *address)
 {
     static const char *const marks[] = {"gpugemm_version", "lbt_forward"};
@@ -145,7 +147,7 @@ static bool is_ours(const void *address)
     return ours;
 }
 
-/* The address, unless it is ours. What is used once may be remembered by its callers: its object is never unloaded. */
+/* Returns the address, unless it is ours. Callers may remember what they have used once, so its object is never unloaded. */
 static void *accept(void *address)
 {
     Dl_info info;
@@ -156,7 +158,7 @@ static void *accept(void *address)
     return address;
 }
 
-/* The library of that row, loaded at the first question. */
+/* The library of row i, loaded when it is first asked for. */
 static void *library(int i)
 {
     if (!atomic_load(&g.tried[i])) {
@@ -209,14 +211,14 @@ static int find_nth_object(struct dl_phdr_info *object, size_t size, void *data)
 
 bool gg_loaded_object(int i, void **handle)
 {
-    struct nth_object object = {.left = i}; /* one at a time: who walks the list must not call the loader */
+    struct nth_object object = {.left = i}; /* one object per walk: a visitor of the list must not call the loader */
     if (!dl_iterate_phdr(find_nth_object, &object))
         return false;
     *handle = *object.path ? dlopen(object.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     return true;
 }
 
-/* In whatever is loaded. A library with 64-bit integers is not what a plain name means. */
+/* Searches everything that is loaded. A library with 64-bit integers is not what a plain name means. */
 static void *in_loaded(const char *name, bool wide)
 {
     void *found = NULL, *object;
@@ -244,7 +246,7 @@ void *gg_real_find(const char *name, const void *caller)
     for (int i = wide ? FIRST_WIDE : 1; !found && i < (wide ? SONAMES : FIRST_WIDE); i++) {
         found = in_library(i, name);
         if (!wide && in_library(i, "dgemm_") && in_library(i, "cblas_dgemm"))
-            break; /* a whole BLAS: what it lacks the next would hardly have, and a second one brings a second set of threads */
+            break; /* a whole BLAS: what it lacks the next one would hardly have, and a second BLAS brings a second set of threads */
     }
     gg_loader_leave();
     errno = saved;
@@ -289,9 +291,9 @@ const char *gg_real_core(void)
     return core ? ((const char *(*)(void))core)() : NULL;
 }
 
-/* ---- any gemm of it -------------------------------------------------------------------------------------------------------------------- */
+/* ---- any gemm of the real BLAS ---------------------------------------------------------------------------------------------------------- */
 
-/* Finds a Fortran gemm: the near ones first, so that no second BLAS is loaded beside the program's. */
+/* Finds a Fortran gemm. gg_real_near comes first, so that no second BLAS is loaded beside the program's. */
 static void seek(enum gg_type type, const void *caller)
 {
     static const struct {
@@ -304,7 +306,7 @@ static void seek(enum gg_type type, const void *caller)
     bool wide = false;
     for (int pass = 0; pass < 2 && !found; pass++)
         for (int i = 0; i < NAMES && !found; i++) {
-            int n = pass ? NAMES - 1 - i : i; /* among those to be loaded the plain names are the likely ones */
+            int n = pass ? NAMES - 1 - i : i; /* second pass: among libraries still to be loaded the plain names are the likely ones */
             found = pass ? gg_real_find(names[n].name[type], caller) : gg_real_near(names[n].name[type], caller);
             wide = names[n].wide || gg_real_is_ilp64(found);
         }
@@ -315,7 +317,7 @@ static void seek(enum gg_type type, const void *caller)
     atomic_store(&g.gemm_sought[type], true);
 }
 
-/* Operands may lie anywhere: Fortran's COMMON and packed structures align doubles to 4 bytes or less. */
+/* The plain loops. Operands may have any alignment: Fortran's COMMON and packed structures align doubles to 4 bytes or less. */
 #define GG_PLAIN_GEMM(NAME, T)                                                                                         \
     static void NAME(const struct gg_gemm *p)                                                                          \
     {                                                                                                                  \
@@ -335,8 +337,8 @@ static void seek(enum gg_type type, const void *caller)
 GG_PLAIN_GEMM(plain_sgemm, float)
 GG_PLAIN_GEMM(plain_dgemm, double)
 
-/* Integers are passed 64 bits wide: a BLAS with 32-bit ones reads the low half, which comes first in memory, and one with 64-bit integers under plain names
- * that its file name does not give away (MKL's or AOCL's) reads what is meant. */
+/* Integers are passed 64 bits wide. A BLAS with 32-bit ones reads the low half, which comes first in memory. A BLAS with 64-bit integers under plain
+ * names whose file name does not tell (MKL's or AOCL's) also reads the right value. */
 static void call(const struct gg_gemm *p, gg_f77_gemm *gemm)
 {
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
@@ -346,7 +348,7 @@ static void call(const struct gg_gemm *p, gg_f77_gemm *gemm)
          single ? (const void *)&beta : &p->beta, p->c, &p->ldc, 1, 1);
 }
 
-/* In pieces that 32-bit integers can count. */
+/* Calls gemm for pieces that 32-bit integers can count. */
 static void call_in_pieces(const struct gg_gemm *p, gg_f77_gemm *gemm)
 {
     const int64_t most = 1 << 30, size = (int64_t)gg_size(p->type);
@@ -369,7 +371,7 @@ void gg_real_scale(const struct gg_gemm *p)
 {
     struct gg_gemm q = *p;
     q.k = 0;
-    if (q.m > 0 && q.beta != 1) /* else there may be any number of columns */
+    if (q.m > 0 && q.beta != 1) /* otherwise C may have any number of columns */
         (p->type == GG_S ? plain_sgemm : plain_dgemm)(&q);
 }
 

@@ -1,7 +1,7 @@
-/* select.c — which row of cuda/kernels.def, and whether its last tiles are shared: a pure cost model over the problem and the GPU.
+/* select.c — chooses the row of cuda/kernels.def and how k is cut: a pure cost model over the problem and the GPU. Terms are in kernels.h.
  *
- * A row's time is the larger of arithmetic and memory. Arithmetic: the busiest SM's k steps at `rate` flop a clock, plus `start` clocks a
- * round of tiles; with fewer blocks than per_sm an SM is slower than `rate`. Memory: A, B and C once. */
+ * A row's time is the larger of arithmetic and memory. Arithmetic: the k steps of the busiest SM at `rate` flop a clock, plus `start` clocks per
+ * round of tiles; with fewer blocks than per_sm an SM does not reach `rate`. Memory: A, B and C once. */
 #include <string.h>
 
 #include "tensor.h"
@@ -20,17 +20,18 @@ const struct gg_kernel gg_kernels[] = {
 };
 const int gg_kernel_count = sizeof gg_kernels / sizeof *gg_kernels;
 
-/* Seconds from the launch of a kernel to its first instruction and from its last to the next in the stream; of a second, dependent one. */
+/* LAUNCH: seconds from the launch of a kernel to its first instruction plus from its last to the next kernel in the stream. SECOND_LAUNCH: the same
+ * for a second kernel that depends on the first. */
 static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
 
-/* With one block where per_sm fit, an SM reaches this share of its rate (measured between 0.6 and 0.8). */
+/* With one block on an SM that holds per_sm, the SM reaches this share of its rate (measured between 0.6 and 0.8). */
 static const double ALONE = 0.7;
 
-/* Of rows with more than MANY small blocks an SM: clocks that a step of one block takes beyond its products, while the others have theirs. */
+/* For rows with more than MANY small blocks an SM: clocks that a block's k step takes beyond its products, during which the other blocks compute. */
 enum { MANY = 3, STEP = 260 };
 
-/* What is left of `start` in rounds of tiles after the first: new blocks begin as single ones end, and blocks that loop fill their pipelines for the
- * next tile while they store C. */
+/* The share of `start` that a round of tiles after the first still costs. AGAIN_NEW: one tile per block, new blocks begin as single ones end.
+ * AGAIN_LOOPING: blocks that loop over tiles fill their pipelines for the next tile while they store C. */
 static const double AGAIN_NEW = 0.6, AGAIN_LOOPING = 0.28;
 
 static bool loops(const struct gg_kernel *row) { return row->role == GG_PERSISTENT || (gg_is_tma(row) && row->role != GG_TMA_ONCE); }
@@ -40,56 +41,57 @@ static double starts(const struct gg_kernel *row, double rounds)
     return row->start * (1 + (rounds - 1) * (loops(row) ? AGAIN_LOOPING : AGAIN_NEW));
 }
 
-/* Bytes moved, in bytes of memory bandwidth, to pack one byte of an operand: read, write, and not at full speed. The product's launch is under way
- * while that is done. */
+/* Cost of packing one byte of an operand, in bytes of memory bandwidth: it is read and written, and not at full speed. PACK_LAUNCH is short because
+ * the product is launched meanwhile. */
 static const double PACK = 2.8, PACK_LAUNCH = 2.5e-6;
 
 /* Blocks that share tiles are at different k and find less of their operands in L2. */
 static const double SHARING = 1.02;
 
-/* The time a half tile takes, see gg_halves; of shared ones with what sharing them unevenly costs. (dgemm 280x4232x18512 by 128x128 1.12 times as
- * fast as with whole ones, 1728x288x12192 by 128x64 1.07, 2100 1.03; sgemm 2100 1.05, 298x2942x14672 by 128x256 1.11.) */
+/* The time of a half tile (gg_halves) relative to a whole one; for shared ones it includes what sharing them unevenly costs. (dgemm 280x4232x18512 by
+ * 128x128 1.12 times as fast as with whole ones, 1728x288x12192 by 128x64 1.07, 2100 1.03; sgemm 2100 1.05, 298x2942x14672 by 128x256 1.11.) */
 static const double HALF = 0.7;
 
-/* What memory takes longer where k is contiguous in the large operand and each row of it is read by one block, in FP64: 16x16384x16384 in clusters of
- * two is 1.06 times as fast. */
+/* How much longer memory takes in FP64 if k is contiguous in the large operand and each of its rows is read by one block: 16x16384x16384 in clusters
+ * of two is 1.06 times as fast. */
 static const double ONE_STREAM = 1.06;
 
-/* Parts of tiles are written and read once, mostly within L2. Of one tile gg_fixup adds them up in order: seconds a part, in FP32, of tiles below
- * 128×128 and of such (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38). */
+/* Parts of tiles are written and read once, mostly within L2. gg_fixup adds the parts of one tile one after the other: IN_ORDER is seconds per part,
+ * in FP32, for tiles smaller than 128×128 and for larger ones. (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
 static const double L2_OVER_MEMORY = 1.3, IN_ORDER[] = {0.05e-6, 1.5e-6};
 
-/* FP64's panels, which come from L2 once a tile: that in memory bandwidths, and where blocks that share tiles are at different k. (48x3136x16224 by
- * 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that in multiples of the memory bandwidth, and the same when blocks
+ * that share tiles are at different k. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
 static const double PANELS = 1.68, PANELS_SHARED = 1.34;
 
-/* Of GG_TMA… rows, by type, fitted as `rate` and `start` are, to all rows forced at 1900 problems on an H200 (bench/results/cut-2026-11-23.txt). */
+/* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
+ * (bench/results/cut-2026-11-23.txt). */
 static const struct {
     double alone;              /* the share of its rate that an SM reaches with one block where per_sm fit */
     double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
-    double aside;              /* likewise of a GG_TMA_ONCE row that has more warps than multiply: others do it */
-    double parts, part, group; /* clocks of adding up: parts of a tile, each beyond two, each among clusters */
-    double cluster, bytes;     /* and within a cluster: clocks, and bytes a clock that an SM adds up */
-    double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one and none share */
-    int least;                 /* k steps of a tile that blocks share */
-    bool crowded;              /* clusters of more than three blocks, too, pay where an SM has several; but some of the SMs fit into none */
+    double aside;              /* the same for a GG_TMA_ONCE row whose extra warps do it */
+    double parts, part, group; /* clocks to add up parts: of a tile, for each part beyond two, for each group when clusters share a tile */
+    double cluster, bytes;     /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
+    double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
+    int least;                 /* fewest k steps of a tile that is shared */
+    bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
 } TMA[] = {[GG_S] = {0.96, 0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, GG_SHORTEST_RUN, true},
            [GG_D] = {0.78, 0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, 2 * GG_SHORTEST_RUN, false}};
 
-/* SMs that a cluster's blocks are spread over: those of a graphics processing cluster, of which there are at least so many. */
+/* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
 enum { GPC = 16 };
 
-/* Of FP32's GG_TMA_ONCE: clocks of adding up among clusters, and of each time that a thread has loads of up to so many parts under way. */
+/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together. */
 enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
 
-/* Share of the memory bandwidth that a GG_SKINNY row reaches, where the large operand's k is not contiguous and where it is. */
+/* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
 
-/* Of GG_SLIM rows, by whether k is contiguous in the large operand and in the small one: the share of `rate` that is left. */
+/* The share of `rate` that a GG_SLIM row reaches: [k contiguous in the large operand][in the small one]. */
 static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
 
-/* And by that and the columns: the seconds that 32 k (of 512 bytes of k, where it is contiguous) cost more by elements than by vectors, where the
- * large operand is not aligned or its rows do not fill the last block. */
+/* And the extra seconds per 32 k (per 512 bytes of k, where it is contiguous) for loading elements instead of vectors, where the large operand is not
+ * aligned or its rows do not fill the last block. */
 static double slim_slow(const struct gg_kernel *row, bool kmajor)
 {
     return row->tile_n == 1 ? (kmajor ? 0.1e-6 : 0.08e-6) : row->tile_n == 4 ? 0.4e-6 : kmajor ? 0.75e-6 : 0.65e-6;
@@ -97,8 +99,8 @@ static double slim_slow(const struct gg_kernel *row, bool kmajor)
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
-/* The newest machine code of the GPU's own generation (with a letter, that is < 0 here, only its very own), else the PTX. A row's code for an older
- * one than its cc_min is empty. Where there is no code the driver will say so. */
+/* The code that the driver picks: the newest machine code of the GPU's own generation (an architecture with a letter, < 0 here, fits only that very
+ * GPU), else the PTX. A row's code for an architecture older than its cc_min is empty. Where there is no code at all the driver will say so. */
 int gg_code_for(int cc)
 {
     static const int built[] = {GG_BUILT_FOR};
@@ -123,9 +125,9 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch)
     return gg_code_for(arch->cc) >= row->cc_min && arch->cc <= row->cc_max && row->smem <= arch->smem_per_block;
 }
 
-/* Of kernels.def's rates, what an SM of this compute capability has, the first from `cc` on: of FFMA's, measured where it has 128 FP32 lanes, and of
- * mma.sync's with FP32 sums, estimated for an A100. GeForce GPUs of 8.6 and 8.9 have a quarter of an A100's, others half; of 8.7 nothing is known
- * that would be worth more. */
+/* kernels.def gives rates for an H200. These are the shares of them that an SM of other compute capabilities has, each entry from `cc` on: for FFMA,
+ * measured where an SM has 128 FP32 lanes, and for mma.sync with FP32 sums, estimated for an A100. GeForce GPUs of 8.6 and 8.9 have a quarter of an
+ * A100's mma rate, others half; about 8.7 nothing better is known. */
 static const struct {
     int cc;
     double ffma, mma;
@@ -143,12 +145,12 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
 {
     if (row->role >= GG_SCALE || row->type != p->type || !gg_runs(row, arch))
         return false;
-    /* Vectors want a row that reads memory at full speed. */
+    /* Vectors need a row that reads memory at full speed. */
     if ((p->m <= 4 || p->n <= 4) && (row->role == GG_TMA_ONCE || (row->role == GG_TILED && row->cc_min == 90)))
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if ((row->cc_min == 90 || row->role == GG_TILED_CUT) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* those count in 32 bits */
+    if ((row->cc_min == 90 || row->role == GG_TILED_CUT) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
@@ -156,7 +158,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     return (row->role != GG_SKINNY && row->role != GG_SLIM) || (is_thin && fits_grid);
 }
 
-/* Pieces of k for a GG_SKINNY row: as many blocks as run at one time, none shorter than tile_k. */
+/* Pieces of k for a GG_SKINNY row: as many as make one full wave of blocks, but none shorter than tile_k. */
 static int pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const bool b_large = p->n > row->tile_n;
@@ -176,8 +178,8 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
            bytes / (SKINNY[b_large ? p->b_kmajor : p->a_kmajor] * arch->bandwidth);
 }
 
-/* Blocks that share k, for a GG_SLIM row: as many as fill the GPU, where x is contiguous one an SM (of vectors two), while each has some turns of k
- * to do. */
+/* Pieces of k for a GG_SLIM row: enough blocks to fill the GPU, as long as each has some rounds of k. Where k is not contiguous, one block per SM is
+ * enough (two for vectors). */
 static int slim_pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     enum { SHORTEST = 256 };
@@ -204,13 +206,13 @@ static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p,
     return LAUNCH + loads * slim_slow(row, kmajor) + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
 }
 
-/* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand by elements that could, were it aligned, be copied by vectors. */
+/* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand element by element because it is not aligned for vectors. */
 static const double ELEMENTS = 0.05;
 static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
 
-/* Where C is not aligned, FP32: what that costs, in passes over C. Each lane stores its four elements, or they are turned over on their way (gg_rows of
- * cuda/ffma.cuh), which other blocks of the SM do not wait for if it has many. (4097x4097x64 by multistage 64 -> 72 us, by sgemm_tma_128x256 60 -> 107
- * with an operand to pack, by sgemm_128x64 91 -> 138.) */
+/* Cost of an unaligned C in FP32, in passes over C. Each lane stores its four elements one by one, or they are transposed on the way (gg_rows of
+ * cuda/ffma.cuh); with many blocks on an SM the others hide that. (4097x4097x64 by multistage 64 -> 72 us, by sgemm_tma_128x256 60 -> 107 with an
+ * operand to pack, by sgemm_128x64 91 -> 138.) */
 static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     if (p->type == GG_D || !gg_must_pack(p->type, p->c, p->ldc))
@@ -223,17 +225,18 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
     return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
 }
 
-/* What it takes a GG_TILED_CUT row to add up a tile, and each of its parts: clocks. */
+/* Clocks that a GG_TILED_CUT row takes to add up a tile, and for each of its parts. */
 enum { ADDING_UP = 3500, ADDING_PART = 350 };
 
-/* Blocks of GG_PERSISTENT rows that share tiles mostly have parts of two, but none in FP32 where all tiles have equally many blocks: what that costs,
- * by type, in `start`s. */
+/* A block of a GG_PERSISTENT row that shares tiles mostly has parts of two of them; in FP32 of one, where all shared tiles have equally many blocks.
+ * What the second part costs, by type, in multiples of `start`. */
 static const double TWO_PARTS[] = {[GG_S] = 1.6, [GG_D] = 0.67};
 
-/* splits: as in struct gg_choice. */
+/* Seconds of a GG_PLAIN, GG_TILED…, or GG_PERSISTENT row. splits: as in struct gg_choice. */
 static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
 {
-    const int pieces = row->role == GG_TILED_CUT ? splits : 1, blocks = row->role == GG_TILED_CUT ? 1 : splits; /* of a tile's k; that share tiles */
+    const int pieces = row->role == GG_TILED_CUT ? splits : 1, blocks = row->role == GG_TILED_CUT ? 1 : splits; /* pieces of each tile's k; blocks
+                                                                                                                 * that share the last tiles */
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
     double step = 2 * tile * row->tile_k / gg_rate(row, arch);
@@ -255,13 +258,13 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
     double bytes = m * k + k * n + 2 * m * n;
-    if (gg_is_tiled(row)) /* small tiles, one a block: what they read comes from L2 again and again */
+    if (gg_is_tiled(row)) /* small tiles, one per block: operands are read from L2 again and again */
         bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
     after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
 }
 
-/* Blocks of FP32's clusters that find room at one time on so many SMs, or pairs of them. */
+/* SMs (or pairs) out of `sms` on which FP32's clusters find room at one time. */
 static int places(const struct gg_kernel *row, int sms, int cluster)
 {
     if (!TMA[row->type].crowded || cluster <= 2)
@@ -269,18 +272,19 @@ static int places(const struct gg_kernel *row, int sms, int cluster)
     return row->per_sm > 1 && row->role != GG_TMA_ONCE ? sms * 15 / 16 : gg_places(sms, cluster);
 }
 
-/* And clusters of FP64's, of 3 to 8 blocks, that find room with one block an SM: no more than the driver says, above. With one more some blocks share
- * an SM, and all wait for them: 192x256x6000 takes 30.5 us in 24 clusters of 5, 22.9 in 24 of 8, two blocks an SM. */
+/* How many of FP64's clusters of 3 to 8 blocks find room at one time with one block per SM, kept below what the driver reports (gg_places). With one
+ * cluster more, some blocks share an SM and all wait for them: 192x256x6000 takes 30.5 us in 24 clusters of 5, 22.9 in 24 of 8 with two blocks an
+ * SM. */
 static int64_t spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (GPC / cluster) * 15 / 16, 1); }
 static bool spreads(const struct gg_kernel *row, int cluster) { return !TMA[row->type].crowded && cluster > 2; }
 
-/* A GG_TMA… row; how k is cut as in struct gg_choice. */
+/* Seconds of a GG_TMA… row; how k is cut is given as in struct gg_choice. */
 static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const int sms = arch->sms / gg_team(row); /* such as compute a tile: SMs, or pairs of them */
+    const int sms = arch->sms / gg_team(row); /* units that compute a tile: SMs, or pairs of them */
     const double tile = (double)row->tile_m * row->tile_n;
-    double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step on an SM to itself */
+    double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step with the SM to itself */
     const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
     const int turned = row->role == GG_TMA ? 0 : p->a_kmajor + p->b_kmajor;
     const bool once = row->role == GG_TMA_ONCE;
@@ -296,8 +300,8 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     } else {
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
         int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
-        /* Blocks that loop: of those with one tile more than others some share SMs, as blocks are given to SMs, if there are many. (396 tiles of 128×128 on
-         * 132 SMs of two blocks take as long as 528.) */
+        /* Looping blocks: if many have one tile more than the others, some of those share an SM, depending on how blocks were assigned to SMs. (396
+         * tiles of 128×128 on 132 SMs of two blocks take as long as 528.) */
         const int64_t room = (int64_t)sms * row->per_sm;
         if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
             load = gg_round_up(load, row->per_sm);
@@ -332,7 +336,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
-/* Blocks that could share tiles: as many as run at one time, or as have work for a while. */
+/* How many blocks could share tiles: as many as run at one time, or as have GG_SHORTEST_RUN steps each. */
 static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     if (row->role != GG_PERSISTENT && !gg_is_tma(row))
@@ -348,29 +352,30 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
-    /* Larger tiles than 128×128 of FP64 share badly: 5 % slower than those where both must, faster where none need. */
+    /* FP64 tiles larger than 128×128 are slow when shared: 5 % slower than 128×128 where both must share, faster where neither needs to. */
     bool shares = !once && (p->type == GG_S || row->tile_m * row->tile_n <= 128 * 128 * gg_team(row));
-    if (gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row)) /* 64x4096x4096: 0.98 as fast as groups of warps */
+    if (gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row)) /* 64x4096x4096: pairs that share are 0.98 times as fast as groups
+                                                                                    * of warps */
         shares = false;
     const int sharing = steps >= TMA[p->type].least && shares ? sharers(row, p, arch) : 1;
     struct gg_choice best = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1, .seconds = predict_tma(row, p, arch, 1, 1, 1)};
     const double shared = predict_tma(row, p, arch, sharing, 1, 1);
     if (shared < best.seconds)
         best.splits = sharing, best.seconds = shared;
-    /* So short that nothing is cut: blocks have runs of whole tiles, side by side. 4096x4096x64: 1.03 times as fast, 16384x128x128: 1.12. */
+    /* k too short to be cut: "sharing" then gives each block a run of adjacent whole tiles. 4096x4096x64: 1.03 times as fast, 16384x128x128: 1.12. */
     const int full = arch->sms * row->per_sm / gg_team(row);
     if (p->type == GG_D && steps < TMA[p->type].least && !once && tiles > full && sharers(row, p, arch) == full)
         best.splits = full;
-    if (row->per_sm == 1 && !once) /* large tiles: a cluster moves more than it saves, and few fit a GPU */
+    if (row->per_sm == 1 && !once) /* large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU */
         return best;
-    const bool alone = once && p->type == GG_S; /* two blocks of clusters an SM are slower than one */
+    const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
         const int64_t single = arch->sms / (tiles * cluster);
         const bool crowd = spreads(row, cluster) && tiles > spread(arch->sms, cluster) * row->per_sm;
         const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
-        const bool cut = alone && row->per_sm == 1; /* two blocks an SM would share one, and leave others idle */
+        const bool cut = alone && row->per_sm == 1; /* not with two blocks per SM: some SMs would get two and others stay idle */
         const int64_t fit = cut                                     ? places(row, arch->sms, cluster) / (tiles * cluster)
                             : alone || cluster < GG_LARGEST_CLUSTER ? 1
                             : spreads(row, cluster)                 ? single
@@ -386,13 +391,13 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
-/* Which rows: all, those that chains may have in them, or chains. */
+/* Rows to choose from: all that are not chains, those of them that may be a chain's FFMA, or chains. */
 enum rows { ALL, OF_CHAINS, CHAINS };
 
-/* A long sum is the more accurate the more parts it is made of: is a chain as accurate as FFMA that sums k in so many? With positive operands, the worst
- * case, FFMA's error is sqrt(0.056 k) / parts (rms, in u); the tensor cores' begins with what cutting takes, 1.34, and roundings: of up to 16 sums over
- * 32 k each, before Hopper twice as many over 16, and of sums over 512 k. Measured, and for what is older by a model; see docs/precision.md. A margin, as
- * it is not the same for all data. */
+/* Is a chain as accurate as FFMA that sums k in `parts` parts? (The more parts, the more accurate a long sum.) With positive operands, the worst
+ * case, FFMA's rms error in u is sqrt(0.056 k) / parts. The tensor cores' comes from cutting elements into pieces, 1.34, from rounding up to 16 sums
+ * over 32 k each (before Hopper twice as many over 16), and from rounding sums over 512 k. Measured on Hopper, by a model for older GPUs; see
+ * docs/precision.md. The margin is there because the error is not the same for all data. */
 static bool as_accurate(double parts, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const double k = (double)p->k, margin = 1.3, each = gg_code_for(arch->cc) < 90 ? 16 : 32;
@@ -400,9 +405,9 @@ static bool as_accurate(double parts, const struct gg_gemm *p, const struct gg_a
     return 0.056 * k / (parts * parts) >= margin * (1.34 * 1.34 + 0.056 * sums);
 }
 
-/* Rows that no chain has in it, cut as in struct gg_choice: small tiles whose block has an SM to itself, each thread more sums and so k more slices, and
- * tiles in so many pieces: a chain is hardly ever as accurate; and GG_TMA_ONCE with more tiles than SMs, as chains for C of that size have
- * sgemm_128x64's FFMA in them (tensor.c). They are for what no chain serves. */
+/* Is this row, cut as in struct gg_choice, never used as a chain's FFMA? Such rows serve only where no chain does. They are rows so accurate that a
+ * chain hardly ever matches them: small tiles with an SM per block, where each thread has more sums and k more slices; and tiles cut into many pieces
+ * of k. Further GG_TMA_ONCE with more tiles than SMs, because chains for C of that size contain sgemm_128x64's FFMA (tensor.c). */
 static bool outside_chains(const struct gg_kernel *row, int splits, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     if (row->type == GG_D)
@@ -412,7 +417,7 @@ static bool outside_chains(const struct gg_kernel *row, int splits, const struct
     return row->role == GG_TMA_ONCE && ((row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64) || gg_tiles(row, p) > arch->sms);
 }
 
-/* A GG_TILED_CUT row. Blocks that have pieces all run at one time, and each tile has a flag. */
+/* The best choice for a GG_TILED_CUT row. All blocks with pieces must run at one time, and each tile needs a flag. */
 static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     enum { MOST_PIECES = 32 };
@@ -427,13 +432,13 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
-/* Slim blocks of few rows pay where those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
+/* GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
 static bool for_long_rows(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor));
 }
 
-/* How one row would serve p best. */
+/* The best way for one row to serve p. */
 static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     struct gg_choice best = {.kernel = row, .splits = 1};
@@ -451,7 +456,7 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         best.seconds = predict_slim(row, p, arch, best.splits);
     } else {
         const int all = sharers(row, p, arch);
-        const int even = gg_tiles(row, p) < all ? all - all % (int)gg_tiles(row, p) : all; /* as many blocks for each tile */
+        const int even = gg_tiles(row, p) < all ? all - all % (int)gg_tiles(row, p) : all; /* equally many blocks for each tile */
         const int splits[] = {1, all, even};
         best.seconds = predict(row, p, arch, 1);
         for (int i = 1; i < 3; i++) {
@@ -463,7 +468,7 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
     return best;
 }
 
-/* The fastest of p's legal rows of that kind, or the one that is forced. */
+/* The fastest of the legal rows of that kind for p, or the forced one. */
 static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, enum rows rows)
 {
     struct gg_choice best = {.splits = 1};
@@ -479,7 +484,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     return best;
 }
 
-/* In how many parts, at least, FFMA sums k: groups of warps take turns in rows of small tiles, blocks share tiles. */
+/* In how many parts, at least, this FFMA choice sums k. Groups of warps take turns along k in rows of small tiles; blocks share tiles. */
 static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
 {
     const struct gg_kernel *row = ffma->kernel;
@@ -498,9 +503,9 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
 }
 
 /* A few rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an operand.
- * Not looked for in short products, where the choice would take longer than it saves; more than four only where much is to be had. In FP64 they take
- * some more than is said of them alone (57 products with strips and without: lost by choice 2.5 %, with 6 us more a strip 0.9; in FP32, 66, 0.4 as it
- * is). */
+ * Strips are not considered for short products, where choosing would take longer than it saves; of more than four rows or columns only where much can
+ * be gained. In FP64 strips take somewhat longer than predicted for them alone, hence BEYOND. (57 products with strips and without: lost by wrong
+ * choices 2.5 %, with 6 us more a strip 0.9; in FP32, 66 products, 0.4 as it is.) */
 static struct gg_choice with_strips(const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     static const double SHORT = 50e-6, LONG = 1e-3, BEYOND[] = {[GG_S] = 0, [GG_D] = 6e-6};
@@ -535,8 +540,8 @@ static struct gg_choice ffma_for(const struct gg_gemm *p, const struct gg_arch *
     return with_strips(&whole, p, arch, rows);
 }
 
-/* Whether a chain is to serve p that takes so long. That must not depend on where the operands lie: staged ones are aligned, and C is to be the same.
- * ffma: what p would have in a chain where it lies, or NULL. */
+/* Is a chain that takes `seconds` to serve p? The answer must not depend on where the operands lie, because C must be the same: staged operands are
+ * always aligned, so aligned ones are assumed. ffma: the FFMA that p would have in a chain where its operands lie, or NULL if not known. */
 static bool chain_serves(double seconds, const struct gg_gemm *p, const struct gg_arch *arch, const struct gg_choice *ffma)
 {
     const struct gg_gemm aligned = gg_as_staged(*p);
@@ -546,7 +551,8 @@ static bool chain_serves(double seconds, const struct gg_gemm *p, const struct g
     return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && as_accurate(parts(&strict, &tiled), &tiled, arch);
 }
 
-/* The FFMA that a chain ends with is strict's, so strict's is the one that a chain would end with, if it served. */
+/* Strict precision's choice. Operands that fail a chain's certificate must get strict's result to the bit. So where a chain would serve p at FP32
+ * precision, strict uses the FFMA of that chain, and rows outside chains only elsewhere. */
 static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_choice any = ffma_for(p, arch, ALL);

@@ -1,5 +1,5 @@
-/* serve.c — owns the way of one valid call through the stages: gather the facts, ask dispatch.c, carry the answer out. It decides nothing
- * itself but the one shortcut below, and it calls no BLAS. Called by entry.c and api.c. */
+/* serve.c — owns the course of one valid call through the stages: gather the facts, ask dispatch.c, carry the answer out. It decides nothing itself
+ * except the shortcut for tiny calls, and it calls no BLAS. Called by entry.c and api.c. */
 #include "serve.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "staged.h"
 
 static struct {
-    _Atomic int64_t lost; /* nanoseconds that calls have taken longer because the GPU was not up */
-    _Atomic bool warned;  /* of a call that the CPU finished: the statistics count them */
-    _Atomic int staged;   /* calls on operands in host memory that the GPU is serving */
+    _Atomic int64_t lost; /* nanoseconds that calls have lost because the GPU was not up */
+    _Atomic bool warned;  /* about a call that the CPU finished; further ones are only counted */
+    _Atomic int staged;   /* calls on host operands that the GPU is serving now */
 } g;
 
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
@@ -48,7 +48,7 @@ enum gg_precision gg_precision_in_force(void)
 
 bool gg_on_gpu(void) { return on_gpu; }
 
-/* Where the operands are, and the device that would serve them: the one that holds C, else B, else A, else the default one. */
+/* Finds where the operands are, and the device to serve them: the one that holds C, else B, else A, else the default one. */
 static struct gg_device *locate(const struct gg_gemm *p, struct gg_location where[3])
 {
     const void *pointers[] = {gg_is_empty(p) ? NULL : p->a, gg_is_empty(p) ? NULL : p->b, p->c};
@@ -61,7 +61,7 @@ static struct gg_device *locate(const struct gg_gemm *p, struct gg_location wher
             home = &where[x];
     }
     on_gpu = home != NULL;
-    for (int x = 0; home && x < 3; x++) { /* a kernel can use it in place only on its own GPU, and aligned to its elements */
+    for (int x = 0; home && x < 3; x++) { /* a kernel can use an operand in place only on that operand's GPU, and aligned to its elements */
         bool here = where[x].ordinal == home->ordinal && where[x].context == home->context;
         if ((where[x].place == GG_DEVICE && !here) || (where[x].place >= GG_MANAGED && (uintptr_t)pointers[x] % gg_size(p->type)))
             where[x].place = GG_PEER;
@@ -84,7 +84,7 @@ struct gg_facts gg_host_facts(void)
 
 static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
 {
-    const enum gg_gpu_state before = gg_gpu_state(); /* it may be ready a moment after it had no device */
+    const enum gg_gpu_state before = gg_gpu_state(); /* read first: the GPU may become ready between locate() and gg_host_facts() */
     struct gg_device *dev = locate(p, where);
     *facts = gg_host_facts();
     facts->arch = dev ? &dev->arch : NULL;
@@ -107,7 +107,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     struct gg_device *dev = gather(p, to_nearest, where, &facts);
     if (!on_gpu && !request->wait && !gg_gpu_await(request->stream)) {
         record->reason = GG_IN_PLACE;
-        on_gpu = true; /* no CPU can help: what the operands will be, the graph knows */
+        on_gpu = true; /* no CPU can help: the operands' contents are known only when the graph runs */
         return false;
     }
     struct gg_decision d = gg_dispatch(p, &facts);
@@ -124,7 +124,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     record->reason = d.reason;
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
-    /* How long a call takes beside others says nothing of what it takes alone, nor which side would be faster for all of them. */
+    /* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. */
     const bool alone = facts.may_try;
     record->model = !alone ? 0 : d.path == GG_PATH_CPU ? d.model_cpu : d.model_gpu;
     if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
@@ -132,7 +132,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
         gg_rates_hold(d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
     if (d.path == GG_PATH_CPU) {
-        if (d.reason == GG_EMPTY && !on_gpu) { /* else m = 0, n = 0 or beta = 1: C stays as it is */
+        if (d.reason == GG_EMPTY && !on_gpu) { /* otherwise m = 0, n = 0 or beta = 1, and C stays as it is */
             gg_fp_write(fp);
             gg_real_scale(p);
         }
@@ -148,7 +148,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     bool complete = staged ? gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome)
                            : gg_device_gemm(dev, p, request->stream, request->wait, &outcome);
     const int others = staged ? atomic_fetch_sub_explicit(&g.staged, 1, memory_order_relaxed) - 1 : 0;
-    if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* else gpu.c has said it */
+    if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* otherwise gpu.c has reported it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (complete) {
         if (start > 0 && others == 0 && !outcome.recovered)
@@ -176,14 +176,14 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     record->p = p;
     record->type = p->type;
     on_gpu = false;
-    const bool there = request->wait || !gg_gpu_loaded(); /* else a stream may be writing what lies in host memory */
+    const bool there = request->wait || !gg_gpu_loaded(); /* false: a stream may be writing operands in host memory */
     if (there && p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k) && gg_config()->mode == GG_MODE_AUTO && gg_on_host(p->a, p->b, p->c)) {
         record->reason = GG_TOO_SMALL;
         return false;
     }
     const struct gg_fp fp = gg_fp_ours();
     int saved = errno, cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread that is cancelled in here would take with it what it has borrowed */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread cancelled in here would keep what it has borrowed */
     struct gg_gemm precise = *p;
     precise.precision = p->type == GG_S ? gg_precision_in_force() : GG_STRICT;
     struct gg_request with = *request;

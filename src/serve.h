@@ -1,4 +1,4 @@
-/* serve.h — one valid call, from the facts to the outcome. What entry.c (BLAS names) and api.c (gpugemm_*) share. */
+/* serve.h — serving one valid call, from the facts to the outcome. Shared by entry.c (BLAS names) and api.c (gpugemm_*). */
 #ifndef GG_SERVE_H
 #define GG_SERVE_H
 
@@ -10,25 +10,25 @@ struct gg_request {
     const struct gg_gemm *p;
     const void *caller; /* return address of the call, for the search of the real BLAS */
     gg_stream stream;   /* for operands in GPU memory */
-    bool wait;          /* for the GPU, when it has computed C in place; else operands in host memory are there when `stream` is done */
+    bool wait;          /* for the GPU to finish with C in place; if false, operands in host memory may be used only when `stream` is done */
 };
 
-/* True: C is complete (or, without wait, enqueued). False: C is untouched; record->reason says why, and gg_on_gpu whether no CPU can help.
- * Fills *record but for its symbol and seconds. Leaves errno and the floating-point environment as they were. */
+/* True: C is complete (or, without wait, enqueued). False: C is untouched, record->reason says why, and gg_on_gpu() whether no CPU can help. Fills
+ * *record except its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
-/* Too small for any GPU (its latency alone costs more) and none of m, n and k 0: found out with multiplications of integers, for such calls come by
- * the million. Where their operands are in host memory gg_serve refuses them at once, as GG_TOO_SMALL; entry.c does not even ask it. */
+/* Is the problem too small for any GPU (its latency alone costs more), with none of m, n and k 0? Uses only integer multiplications, because such
+ * calls come by the million. With operands in host memory gg_serve refuses them at once, as GG_TOO_SMALL; entry.c does not even call it. */
 static inline bool gg_is_tiny(int64_t m, int64_t n, int64_t k)
 {
     const int64_t most = 64 * 64 * 64;
     return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most;
 }
 
-/* Are all three in host memory? By what the thread has said (gpugemm_set_pointer_mode), else by gg_gpu_on_host. */
+/* Are all three in host memory? Known from what the thread has declared (gpugemm_set_pointer_mode), else asked of gg_gpu_on_host. */
 bool gg_on_host(const void *a, const void *b, const void *c);
 
-/* How exact the calling thread's sgemm must be: what it has set, else the environment's. */
+/* How exact the calling thread's sgemm must be: by its own setting, else the environment's. */
 enum gg_precision gg_precision_in_force(void);
 
 /* Does any operand of the last call that gg_serve refused on this thread live in GPU memory? */

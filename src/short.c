@@ -1,7 +1,7 @@
-/* short.c — owns staged calls so short (up to sgemm n = 740) that a plan would cost more than it saves: the whole problem goes through the lane's
- * own page-locked buffer. A and B are packed leg by leg, by the copy threads and the caller, and each leg leaves when it is packed, or a kernel fetches
- * it; one kernel multiplies; C is written by it into page-locked memory, or comes down in legs that are unpacked while the next is on its way. Called by
- * staged.c. */
+/* short.c — owns staged calls so short (up to sgemm n = 740) that a plan would cost more than it saves: the whole problem goes through the lane's own
+ * page-locked buffer. An operand travels in legs, a leg being some of its lines. The copy threads and the caller pack A and B leg by leg; each leg is
+ * uploaded as soon as it is packed, or a kernel fetches it. One kernel multiplies. It writes C into page-locked memory itself, or C comes down in
+ * legs, each unpacked while the next is on its way. Called by staged.c. */
 #include "short.h"
 
 #include <stdlib.h>
@@ -15,48 +15,49 @@
 #include "real.h"
 #include "trace.h"
 
-/* Up to here (sgemm n = 280) the calling thread is done before another has woken up, and up to there (n = 144) before one that is awake has found out
- * that there is work. A call that comes so soon after the last finds them awake, or wakes them for the next one. */
+/* The calling thread packs alone up to alone_bytes (sgemm n = 280), because it is done before a sleeping copy thread has woken up; up to
+ * always_alone_bytes (n = 144), because it is done before even a polling one has noticed the work. A call that comes within `soon` seconds of the
+ * last one finds the threads awake, or wakes them for the next. */
 static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 250 << 10;
 static const double soon = 40e-6;
 
-/* With so many calls in progress each packs and unpacks for itself, and the link is what they wait for: it gets one copy a direction and call, of
- * bytes that are in memory and not in the processor's caches, all calls' copies up one behind the other (H200, 2026-11, sgemm n = 512, 16 threads: 3
- * times the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0). */
+/* With so many calls in progress the link is the bottleneck, and each call packs and unpacks for itself. The link gets one copy per direction and
+ * call, from bytes that are in memory and not in the processor's caches, and all calls' uploads go through one stream. (H200, 2026-11, sgemm n = 512,
+ * 16 threads: 3 times the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0.) */
 enum { CROWD = 4 };
 
-/* A call beside which there is no other is short up to here: what is longer and has much of C to bring down gains by overlapping that with the upload (H200,
- * 2026-11, whole and in 5 to 7 steps: sgemm 640 165 and 184 us, 768 231 and 217, 1024 341 and 300, dgemm 512 191 and 193, 640 281 and 254; four threads
- * with 1024 each 4500 and 3400 calls a second). */
+/* A call that runs alone is short up to here. A longer one with much of C to download gains by overlapping that with the upload. (H200, 2026-11,
+ * whole and in 5 to 7 steps: sgemm 640 165 and 184 us, 768 231 and 217, 1024 341 and 300, dgemm 512 191 and 193, 640 281 and 254; four threads with
+ * 1024 each 4500 and 3400 calls a second.) */
 static const int64_t lone_bytes = GG_SHORT_BYTES / 2;
 
-/* Up to here the kernel writes C into page-locked memory itself: a copy after it would cost 9 µs more (H200, 2026-11; at n = 768 20 µs, at 1024
+/* Up to here the kernel writes C into page-locked memory itself: a separate copy would cost 9 µs more (H200, 2026-11; at n = 768 20 µs, at 1024
  * none). */
 static const int64_t direct_bytes = 3 << 20;
 
-/* Up to here a kernel fetches A and B from page-locked memory: the copy engine takes 8 µs to its first byte, and a kernel behind it begins 6 µs after its
- * last (H200, 2026-11: sgemm 96 33 µs, 26 so, 128 39 and 32, 160 44 and 38; from 192 on, where the one's copy hides behind the other's packing, both are as
- * fast to the end, at 512). */
+/* Up to here a kernel fetches A and B from page-locked memory. The copy engine takes 8 µs to its first byte, and a kernel behind it begins 6 µs after
+ * its last. (H200, 2026-11, copy engine and kernel: sgemm 96 33 µs and 26, 128 39 and 32, 160 44 and 38; from 192 on, where one leg's copy hides
+ * behind the packing of the next, both are equally fast, up to 512.) */
 static const int64_t fetched_bytes = 1 << 20;
 
-/* Legs of an operand, at most, but for a small one in front; and of C, which is unpacked leg by leg. */
+/* Legs of an operand, at most, not counting a small one in front; and of C, which is unpacked leg by leg. */
 enum { LEGS = 4, C_LEGS = 8 };
 
-/* An operand in the lane's page-locked buffer and, at the same offset, in its arena. */
+/* One operand, packed in the lane's page-locked buffer and, at the same offset, in its arena. */
 struct packed {
     char *host; /* the caller's */
     int64_t offset, pitch, host_pitch, width, lines, bytes;
-    int64_t leg; /* lines that travel together, at most */
+    int64_t leg; /* most lines in a leg */
 };
 
-/* Some lines of an operand, on their way. */
+/* Some lines of an operand that travel together. */
 struct leg {
     const struct packed *operand;
     int64_t line, lines;
     _Atomic int left; /* copies to be made */
 };
 
-/* The legs of a call, and the copies that make them: those before `posted` are the copy threads'. */
+/* The legs of a call, and the copies that pack or unpack them. Copies [0, posted) have been given to the copy threads, [posted, cut) not yet. */
 enum { MOST_LEGS = 1 + 2 * LEGS + C_LEGS };
 struct legs {
     struct leg legs[MOST_LEGS];
@@ -64,11 +65,11 @@ struct legs {
     int cut, posted;
 };
 
-/* A copy takes so much of the link's time beside what its bytes take (H200: 32 MB in 613 us, in pieces of 1 MB in 697), and is to be handed to the driver so
- * long before the link has nothing else to do. */
+/* copy_seconds: what a copy costs the link on top of its bytes (H200: 32 MB in 613 us, in pieces of 1 MB in 697). ahead: a copy must be enqueued so
+ * long before the link runs out of work. */
 static const double copy_seconds = 2.6e-6, ahead = 8e-6;
 
-/* Lays the three out one behind the other. The bytes they need, or INT64_MAX. */
+/* Lays the three operands out one behind the other. Returns the bytes they need, INT64_MAX if they do not fit. */
 static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
 {
     int64_t size = (int64_t)gg_size(p->type);
@@ -88,14 +89,14 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         if (need > GG_SHORT_BYTES)
             return INT64_MAX;
         o->bytes = o->pitch * o->lines;
-        /* Every copy costs the link 2 µs, and the last one cannot leave before it is packed */
+        /* Fewer legs: each copy costs the link 2 µs. More legs: the last one cannot leave before it is packed. */
         int64_t leg = gg_max(o->bytes / (x == GG_C ? C_LEGS : LEGS), gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
         o->leg = gg_max(1, (leg + o->pitch - 1) / o->pitch);
     }
     return (int64_t)need;
 }
 
-/* From `line` on, so many lines at most. */
+/* A leg from `line` on, of at most `most` lines. */
 static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line, int64_t most)
 {
     leg->operand = o;
@@ -104,7 +105,7 @@ static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line
     return leg;
 }
 
-/* Who packs or unpacks a leg: the copy threads; this thread, at once and to the end; the same, past the caches. */
+/* Who packs or unpacks a leg: the copy threads; this thread, which returns when it is done; this thread, with stores that bypass the caches. */
 enum by { THREADS, SELF, SELF_PAST_CACHE };
 
 static void start(struct legs *legs, struct leg *leg, const struct gg_lane *lane, bool pack, enum by by)
@@ -128,7 +129,7 @@ static void start(struct legs *legs, struct leg *leg, const struct gg_lane *lane
     }
 }
 
-/* All that has been started to the copy threads. Each time takes as long as some copies. */
+/* Hands all copies started so far to the copy threads. Each hand-over takes as long as some copies. */
 static void post(struct legs *legs)
 {
     if (legs->cut > legs->posted)
@@ -136,7 +137,7 @@ static void post(struct legs *legs)
     legs->posted = legs->cut;
 }
 
-/* Until a leg is packed or unpacked; the caller lends a hand. */
+/* Waits until a leg is packed or unpacked, helping with copies meanwhile. */
 static void await(struct leg *leg)
 {
     for (double since = 0; !gg_copy_made(&leg->left);) {
@@ -155,7 +156,7 @@ bool gg_is_short(const struct gg_gemm *p)
     return bytes <= GG_SHORT_BYTES && (bytes <= lone_bytes || packed[GG_C].bytes < bytes / 16 || gg_copy_calls() > 0);
 }
 
-/* Is the next leg packed before the link wants more? Until it is, or that is so. */
+/* Waits until the next leg is packed, or until time `wanted`, when the link needs more work. Was it packed in time? */
 static bool is_in_time(struct leg *next, double wanted)
 {
     bool made;
@@ -165,16 +166,16 @@ static bool is_in_time(struct leg *next, double wanted)
     return made && gg_now() < wanted;
 }
 
-/* Packs A and B (and C, when beta asks for it) and sends them up. Copy threads pack all at once, a thread that is alone leg by leg. */
+/* Packs A and B (and C, if beta asks for it) and uploads them. Copy threads pack all legs at once; a thread that is alone packs leg by leg. */
 static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3], int inputs, bool alone, gg_stream stream,
                  struct gg_outcome *outcome)
 {
-    /* A small leg in front, to have the link at work soon; but what threads pack in no time goes in one. */
+    /* The first leg is small, so that the link starts early. An operand that the threads pack in no time goes in one leg. */
     const int64_t at_once = 512 << 10;
     const bool fetched = packed[inputs - 1].offset + packed[inputs - 1].bytes <= fetched_bytes;
     int count = 0;
     int64_t sent = 0;
-    double busy_until = 0; /* the link */
+    double busy_until = 0; /* the link, by estimate */
     bool good = true;
     for (int x = GG_A; x < inputs; x++) {
         const struct packed *o = &packed[x];
@@ -193,7 +194,8 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
         if (alone)
             start(legs, leg, lane, true, SELF);
         await(leg);
-        /* What is packed while the link is busy goes together. And alone a launch takes this thread as long as packing does. */
+        /* Legs packed while the link is busy are sent together with the next. With a fetching kernel and one thread all legs are: a launch takes this
+         * thread as long as packing a leg. */
         if (i + 1 < count && (fetched ? alone : is_in_time(&legs->legs[i + 1], busy_until - ahead)))
             continue;
         good = good && (fetched ? gg_fetch(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
@@ -206,13 +208,13 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
     return good;
 }
 
-/* Waits for C, part by part, and unpacks it. How many lines of it have arrived and are in the caller's C. */
+/* Waits for C, leg by leg, and unpacks it. Returns how many lines of it have arrived in the caller's C. */
 static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct packed *c, bool direct, bool alone, gg_stream stream)
 {
     int count = 0, arrived = 0;
     int64_t lines = 0;
     bool good = true;
-    legs->cut = legs->posted = 0; /* all legs up have been packed */
+    legs->cut = legs->posted = 0; /* the legs of the upload are done with */
     for (int64_t line = 0; good && line < c->lines; line += c->leg) {
         struct leg *leg = add_leg(&legs->legs[count], c, line, c->leg);
         int64_t offset = c->offset + leg->line * c->pitch;
@@ -230,7 +232,7 @@ static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct pac
             break;
         start(legs, &legs->legs[arrived], lane, false, alone ? SELF : THREADS);
         lines += legs->legs[arrived].lines;
-        if (!direct) /* else all of C is there, and goes to the threads at once */
+        if (!direct) /* otherwise all of C is there, and goes to the threads at once */
             post(legs);
     }
     post(legs);
@@ -239,9 +241,10 @@ static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct pac
     return lines;
 }
 
-/* ---- in a crowd ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- many calls at once
+ * -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Packs all, sends it up in one piece on a stream that all callers share, and has C computed and sent down in one piece. */
+/* Packs everything, uploads it in one copy on the stream that all callers share, and enqueues the product and one download of C. */
 static bool go(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_choice *choice, const struct packed packed[3], int inputs,
                struct legs *legs, gg_stream shared, int64_t *up)
 {
@@ -261,7 +264,7 @@ static bool arrives(gg_event event)
 {
     int done;
     while ((done = gg_gpu_event_done(event)) == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL); /* 55 µs in truth */
+        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL); /* in practice 55 µs */
     return done > 0;
 }
 

@@ -1,8 +1,8 @@
-/* staged.c — owns the path of operands in host memory, and the rule that a call which has started ends with the right C. Short calls are short.c's. For a
- * long one plan.c says what to copy and compute, lane.c lends streams and memory, and conduct.c has it done; here it is prepared and ended.
+/* staged.c — owns the path of operands in host memory, and the rule that a call which has started ends with the right C. Short calls are short.c's. A
+ * long one is prepared and ended here; plan.c says what to copy and compute, lane.c lends streams and memory, conduct.c carries it out.
  *
- * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, chunks still open are computed by the CPU
- * BLAS from the untouched operands; with none committed the whole call is declined. */
+ * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, the CPU BLAS computes the chunks not yet
+ * committed from the operands, which are untouched. If no chunk is committed, the whole call is declined. */
 #include "staged.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool prepare(struct gg_job *job)
     return job->committed != NULL;
 }
 
-/* The chunks of C that are still open, by the CPU. */
+/* Computes the chunks of C that are not committed on the CPU. */
 static void recover(const struct gg_job *job, const void *caller)
 {
     for (int i = 0; i < job->plan->step_count; i++) {
@@ -87,7 +87,7 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
     if (bytes < 150e6)
         job.threads = (int)gg_min(job.threads, GG_FEW_COPIERS);
     bool direct = gg_is_reachable(&job, GG_A) && gg_is_reachable(&job, GG_B) && gg_is_reachable(&job, GG_C);
-    gg_copy_begin(job.threads, !direct); /* to wake them takes 40 µs */
+    gg_copy_begin(job.threads, !direct); /* wakes them now, which takes 40 µs */
     bool ready = prepare(&job);
     if (ready)
         gg_conduct(&job);
@@ -122,7 +122,7 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
                     const void *caller, struct gg_outcome *outcome)
 {
     outcome->reason = GG_GPU_ERROR;
-    for (int x = GG_A; x <= GG_C; x++) { /* what other GPUs still have to write */
+    for (int x = GG_A; x <= GG_C; x++) { /* waits for pending writes of other GPUs to these operands */
         if (where[x].place != GG_PEER)
             continue;
         struct gg_device *other = gg_gpu_device_of(&where[x]);
@@ -139,7 +139,7 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
     if (!after || gg_gpu_stream_sync(after)) {
         struct gg_lane *lane = gg_lane_take(dev);
         outcome->reason = GG_NO_MEMORY;
-        if (lane && gg_gpu_state() != GG_GPU_READY) { /* what a GPU that failed meanwhile still writes into the lane, nobody knows */
+        if (lane && gg_gpu_state() != GG_GPU_READY) { /* the GPU failed meanwhile, and may still write into the lane */
             gg_lane_give(lane);
         } else if (lane) {
             bool host = where[GG_A].place <= GG_PINNED && where[GG_B].place <= GG_PINNED && where[GG_C].place <= GG_PINNED;

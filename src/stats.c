@@ -36,10 +36,10 @@ static struct {
     /* always counted, beside the calls */
     _Atomic uint64_t recovered, bytes_up, bytes_down;
     _Atomic uint64_t forgotten[2][GG_PATHS]; /* calls before gpugemm_stats_reset */
-    _Atomic int threads;                     /* that have called */
+    _Atomic int threads;                     /* that have taken a line of their own */
     /* only when statistics are wanted */
     pthread_once_t once;
-    pthread_mutex_t lock;     /* what follows, and the file */
+    pthread_mutex_t lock;     /* guards what follows, and the file */
     bool table;               /* print it at exit */
     uint64_t total[GG_PATHS]; /* of the rows */
     struct row rows[MAX_ROWS];
@@ -50,7 +50,7 @@ static struct {
 
 _Atomic int gg_watch;
 
-/* Threads that come when all lines are taken share the last; lines are not given back. */
+/* One line of counters per thread. Threads that come when all lines are taken share the last; lines are not given back. */
 enum { OWN_LINES = 1023 };
 static struct gg_calls lines[OWN_LINES + 1];
 
@@ -60,7 +60,7 @@ _Thread_local struct gg_last gg_last;
 
 static size_t file_size(void) { return (size_t)(MAX_ROWS + 2) * ROW_WIDTH; }
 
-/* Writes one line of the file: exactly ROW_WIDTH characters, spaces at its end. */
+/* Writes one line of the file: exactly ROW_WIDTH characters, padded with spaces. */
 static void put_line(int line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put_line(int line, const char *format, ...)
 {
@@ -75,7 +75,7 @@ static void put_line(int line, const char *format, ...)
     memcpy(g.file + (size_t)line * ROW_WIDTH, text, ROW_WIDTH);
 }
 
-/* Brings the file up to date with one row; -1: with the totals alone. */
+/* Brings the file up to date with row i; -1: with the totals alone. */
 static void put_row(int i)
 {
     uint64_t cpu = g.total[GG_PATH_CPU], gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED];
@@ -92,7 +92,7 @@ static void put_row(int i)
              r->uncertified ? r->uncertified->name : "");
 }
 
-/* The name with %p replaced by the process id, and the id appended in a forked child, whose parent owns the plain name. */
+/* Replaces %p in the name by the process id. A forked child appends its id to a name without %p, which belongs to its parent. */
 static void expand_name(char *name, size_t size, const char *pattern, bool child)
 {
     size_t n = 0;
@@ -110,9 +110,9 @@ static void expand_name(char *name, size_t size, const char *pattern, bool child
         snprintf(name + n, size - n, ".%ld", (long)getpid());
 }
 
-/* A new file, in the place of an older one of the caller's own: never what a symbolic link points to, and never shortening a file that another
- * process may have mapped. Another process of the same program may put its own there in the meantime (R's workers start together): then that one is
- * older, and goes. -1 and errno. */
+/* Creates a new file, replacing an older one of the caller's own. It never touches what a symbolic link points to, and never shortens a file that
+ * another process may have mapped. If another process of the same program creates its file in the meantime (R's workers start together), that one is
+ * replaced too. -1 and errno on failure. */
 static int create_file(const char *name)
 {
     int fd = -1;
@@ -136,7 +136,8 @@ static void open_file(const char *pattern, bool child)
     char name[4096];
     expand_name(name, sizeof name, pattern, child);
     int fd = create_file(name),
-        e = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)file_size()); /* all of it: a full disk is met here, not in a page */
+        e = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)file_size()); /* allocate all of it, so that a full disk shows up here and not at a write
+                                                                          * to a page */
     void *map = MAP_FAILED;
     if (!e && (map = mmap(NULL, file_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
         e = errno;
@@ -155,7 +156,7 @@ static void open_file(const char *pattern, bool child)
     put_row(-1);
 }
 
-/* At exit: which a signal handler may have called in the middle of count(). */
+/* Runs at exit. A signal handler may have called exit in the middle of count(). */
 static void print_table(void)
 {
     for (int i = 0; pthread_mutex_trylock(&g.lock); i++) {
@@ -183,7 +184,7 @@ static void print_table(void)
     pthread_mutex_unlock(&g.lock);
 }
 
-/* This thread has g.lock, or is about to: a fork meanwhile is a signal handler's, which would wait for itself. */
+/* This thread has g.lock or is about to take it. If it forks now, a signal handler does, and waiting for the lock would be waiting for itself. */
 static _Thread_local volatile bool counting;
 
 static void before_fork(void)
@@ -198,8 +199,9 @@ static void after_fork(void)
         pthread_mutex_unlock(&g.lock);
 }
 
-/* A child counts from 0, into a file of its own that it opens at its first call. Until then memory of its own lies where its parent's file did: a
- * count() that the fork has interrupted may go on writing there. ThreadSanitizer knows nothing of those who had the lock and are not in the child. */
+/* A child counts from 0, into a file of its own that it opens at its first call. Until then anonymous memory replaces the mapping of its parent's
+ * file: a count() that the fork has interrupted may go on writing there. ThreadSanitizer does not know that the threads that held the lock are not in
+ * the child. */
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
     g.row_count = 0;
@@ -237,14 +239,15 @@ bool gg_open_outputs(void)
 
 /* ---- a finished call ----------------------------------------------------------------------------------------------------------------------- */
 
-/* How much longer it took than the other side was predicted to. */
+/* How much longer the call took than the other side was predicted to take. */
 static double regret(const struct gg_record *r)
 {
-    const double other = r->path == GG_PATH_CPU ? r->predicted_gpu : r->path == GG_PATH_STAGED ? r->predicted_cpu : 0; /* 0: there was none */
+    const double other = r->path == GG_PATH_CPU ? r->predicted_gpu : r->path == GG_PATH_STAGED ? r->predicted_cpu : 0; /* 0: there was no other
+                                                                                                                        * side */
     return other > 0 && r->seconds > other ? r->seconds - other : 0;
 }
 
-/* Under g.lock. */
+/* The row for such a call. Under g.lock. */
 static struct row *row_of(const struct gg_record *r)
 {
     int i = 0;
@@ -331,7 +334,7 @@ void gg_record(const struct gg_record *r)
 
 /* ---- the public side ------------------------------------------------------------------------------------------------------------------ */
 
-/* All calls since the library was loaded. */
+/* All calls since the library was loaded, counted from all threads' lines. */
 static uint64_t counted(enum gg_type type, enum gg_path path)
 {
     uint64_t calls = 0;

@@ -1,19 +1,20 @@
-/* tensor.c — owns the chain of launches that serves sgemm from the tensor cores when the operands allow it, and by FFMA when not. See tensor.h.
- * It waits for nothing and reads nothing back: which tier serves is known on the GPU alone. Called by launch.c and, for host operands, conduct.c. */
+/* tensor.c — owns the chain of launches (tensor.h) that serves sgemm from the tensor cores if the operands allow it, and by FFMA if not. It waits for
+ * nothing and reads nothing back, but for gg_chain_server: which tier serves is known on the GPU alone. Called by launch.c and, for host operands,
+ * conduct.c; select.c asks it for predictions. */
 #include "tensor.h"
 
 #include "../cuda/kernel.h"
 
 enum { TILE = 128, CHUNK = 64, MOST_Y = 65535 /* of a grid */ };
-enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* as the rows of GG_TENSOR and GG_TENSOR_MMA, and of GG_SPLIT */
+enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* in the order of the rows of GG_TENSOR, GG_TENSOR_MMA and GG_SPLIT */
 
-/* By tier: 16-bit pieces of an element, and what a verdict against it says. */
+/* By tier: the 16-bit pieces of an element, and the bit of the verdict that rules the tier out. */
 static const struct {
     int pieces;
     uint32_t not ;
 } tiers[] = {{1, GG_NOT_FP16}, {2, GG_NOT_FP16}, {3, GG_NOT_BF16}};
 
-/* A chain whose kind is GG_TENSOR_PAIR is for C so small that FFMA is about as fast as BF16: it goes without that. */
+/* A GG_TENSOR_PAIR chain is for C so small that FFMA is about as fast as BF16, so it has no BF16 tier. */
 static enum tier next_tier(const struct gg_chain *chain, enum tier tier) { return tier == BF16 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16; }
 
 static const struct gg_kernel *row_of(enum gg_role role, enum tier tier)
@@ -38,10 +39,11 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
     return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 &&
            (double)p->m * (double)p->n < 0x1p44 && /* fewer than 2^31 tiles */
            gg_chain_least(p) <= GG_CHAIN_MOST &&
-           (row->role != GG_TENSOR_MMA || (double)gg_max(p->m, p->n) * (double)p->k < 0x1p33); /* pieces counted by 16 bytes, in 32 bits */
+           (row->role != GG_TENSOR_MMA || (double)gg_max(p->m, p->n) * (double)p->k < 0x1p33); /* pieces are counted in units of 16 bytes, in 32
+                                                                                                * bits */
 }
 
-/* Open when every tier before `tier` is ruled out and it is not. */
+/* The gate of a tier is open when every tier before it is ruled out and the tier itself is not. */
 static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
 {
     struct gg_gate gate = {.verdict = chain->verdict};
@@ -56,14 +58,14 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
 
 static int64_t round_up(int64_t x, int64_t to) { return gg_ceil_div(x, to) * to; }
 
-/* The pieces of so many rows of k, and their scales. */
+/* Bytes for the pieces of `rows` rows of k, and with their scales. */
 static size_t piece_bytes(int64_t rows, int64_t k, int pieces) { return (size_t)(round_up(rows, TILE) * round_up(k, CHUNK) * pieces * 2); }
 static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
 {
     return piece_bytes(rows, k, pieces) + (size_t)round_up(rows, 2 * TILE) * sizeof(float);
 }
 
-/* FFMA's part of p: what strict precision would choose, so that operands that fail get its result to the bit. */
+/* The FFMA of the chain for p: strict precision's choice, so that operands that fail get strict's result to the bit. */
 static struct gg_choice strict_choice(const struct gg_chain *chain, const struct gg_gemm *p, struct gg_gemm *strict)
 {
     *strict = *p;
@@ -71,7 +73,7 @@ static struct gg_choice strict_choice(const struct gg_chain *chain, const struct
     return gg_select(strict, &chain->dev->arch, NULL);
 }
 
-/* No memory holds k (m + n) of 2^56: then SIZE_MAX. */
+/* SIZE_MAX for k (m + n) above 2^56, which no memory holds. */
 static size_t pieces_of(int64_t m, int64_t n, int64_t k)
 {
     return ((double)m + (double)n + 2 * TILE) * ((double)k + CHUNK) > 0x1p56 ? SIZE_MAX : operand_bytes(m, k, 3) + operand_bytes(n, k, 3);
@@ -87,11 +89,11 @@ size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p)
 
 size_t gg_chain_least(const struct gg_gemm *p)
 {
-    const int64_t most = 12 * TILE; /* as many tiles as SMs */
+    const int64_t most = 12 * TILE; /* about as many tiles as a GPU has SMs */
     return pieces_of(gg_min(p->m, most), gg_min(p->n, most), p->k);
 }
 
-/* How many rows of A and of B are in pieces at one time: all, or the same of both, as far as memory goes. */
+/* How many rows of A and of B to hold in pieces at one time: all, or equally many of both as far as memory goes. */
 static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *m, int64_t *n)
 {
     *m = p->m, *n = p->n;
@@ -106,18 +108,19 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
     return true;
 }
 
-/* ---- what tensor_gemm.cuh and tensor_mma.cu make of C ------------------------------------------------------------------------------------ */
+/* ---- how tensor_gemm.cuh and tensor_mma.cu divide C ----------------------------------------------------------------------------------------- */
 
-/* Tiles, and strips where rows or columns lie beyond them; or, with edges, tiles that take those too, and one strip for what is beyond both. */
+/* C is covered by tiles, plus strips for the few rows or columns beyond whole tiles. Or, with edges, the tiles at the edge take those too, and one
+ * strip covers the corner beyond both. */
 struct layout {
     bool edges;
     double tiles, strips;
 };
 
-/* How many times as long tiles take in the kernels with edges (H200). */
+/* How much longer tiles take in the kernels with edges (H200). */
 static const double EDGE = 1.11;
 
-/* A strip takes half a tile's time. Blocks that have a tile less than others do some in that time. */
+/* A strip takes half a tile's time. Blocks with a tile less than others do strips in that time. */
 static double clocks_of(const struct gg_kernel *row, const struct layout *c, int64_t k, const struct gg_arch *arch)
 {
     const bool pair = row->role == GG_TENSOR_PAIR;
@@ -141,7 +144,8 @@ static struct layout with_strips(int64_t m, int64_t n)
                            (double)(of_m ? gg_ceil_div(n, wide) : 0) + (double)(of_n ? gg_ceil_div(m, wide) - of_m : 0)};
 }
 
-/* In each column of tiles as many take rows as there are groups of them, in each row of tiles others take columns: false where these would meet. */
+/* The layout with edges. The rows beyond whole tiles are in groups of GG_TENSOR_STRIP; in each column of tiles every group goes to one tile, and
+ * likewise groups of columns in each row of tiles. False where a tile would get both. */
 static bool with_edges(int64_t m, int64_t n, struct layout *c)
 {
     const bool of_m = beyond(m, GG_TENSOR_BEYOND), of_n = beyond(n, GG_TENSOR_BEYOND);
@@ -164,8 +168,8 @@ static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int6
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
 
-/* The GG_SPLIT of `tier` over the first m rows of A and n of B. A block takes so many chunks of k, up to 4, that three blocks an SM do all: at
- * n = 2048, where it takes three and not one, the whole call is 4 % faster (H200). */
+/* Launches the GG_SPLIT of `tier` over the first m rows of A and n of B. A block takes up to 4 chunks of k, so many that three blocks an SM do all:
+ * at n = 2048, where it takes three and not one, the whole call is 4 % faster (H200). */
 static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args args, int64_t m, int64_t n)
 {
     const int64_t chunks = gg_ceil_div(args.k, CHUNK), rows = gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE);
@@ -177,7 +181,7 @@ static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args a
     return rows == 0 || (planes <= MOST_Y && gg_launch_link(chain->dev, row_of(GG_SPLIT, tier), grid, chain->stream, &args));
 }
 
-/* C(i…i+m, j…j+n) of q. */
+/* The block C(i…i+m, j…j+n) of q, as a problem. */
 static struct gg_gemm block_of(const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
 {
     struct gg_gemm block = *q;
@@ -188,7 +192,7 @@ static struct gg_gemm block_of(const struct gg_gemm *q, int64_t i, int64_t j, in
     return block;
 }
 
-/* A launch for that block, were it tier's turn, with where the pieces go among those of all of q. */
+/* Arguments for a launch of `tier` on that block, with the places of its pieces among those of all of q. */
 static struct gg_args block_args(const struct gg_chain *chain, enum tier tier, const struct gg_gemm *q, const struct gg_gemm *block, int64_t i,
                                  int64_t j)
 {
@@ -215,7 +219,7 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
     return split(chain, CERTIFY, gg_launch_args(q, &open), q->m, q->n);
 }
 
-/* From its pieces, by `kernel` or the one of the tier; pairs of blocks take a tile or a strip, single ones several. */
+/* Launches the product of a tier's pieces, by `kernel` or by the tier's own. A pair of blocks takes one tile or strip, single blocks several. */
 static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kernel, enum tier tier, const struct gg_args *args)
 {
     const int sms = chain->dev->arch.sms;
@@ -239,8 +243,9 @@ const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const stru
     return row_of(GG_TENSOR_OR_FFMA, row->role == GG_TMA_ONCE && readable && !(p->a_kmajor && p->b_kmajor));
 }
 
-/* All tiers' pieces may share memory: when one's are written those of the tier before it are no longer wanted. A tier that is ruled out halfway
- * leaves none for the next: that one splits anew what the block needs, but for an operand of which it has served all before. */
+/* The pieces of all tiers share memory: once one tier's are written, those of the tier before are no longer needed. A tier that is ruled out halfway
+ * leaves no pieces for the next one, which therefore splits anew what the block needs, except an operand whose pieces it has written for an earlier
+ * block and kept. */
 bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n)
 {
     const struct gg_gemm block = block_of(q, i, j, m, n);
@@ -258,7 +263,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
         const struct gg_gemm part = block_of(q, row, col, rows, cols);
         struct gg_args args = block_args(chain, tier, q, &part, row, col);
         args.keeps_a = new_m == 0 && !chain->strips, args.keeps_b = new_n == 0 && !chain->strips;
-        args.gate_first = multiplies ? args.gate_first : 0; /* which the first tier's product sees to */
+        args.gate_first = multiplies ? args.gate_first : 0; /* only the first tier's product guarantees that gate_first may be used */
         if (!split(chain, tier, args, rows, cols))
             return false;
         if (!multiplies)
@@ -272,7 +277,8 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
     return one || !multiplies || (ffma.kernel && gg_launch_gated(chain->dev, &ffma, &strict, chain->stream, &gate, chain->memory, chain->bytes));
 }
 
-/* Where the pieces of all fit, to split is to certify, as products come after. Else C is cut, down its columns. */
+/* Where all pieces fit at once, splitting is certification enough, because products come after it. Otherwise everything is certified first, and C is
+ * cut into blocks, down its columns. */
 bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
 {
     int64_t m, n;
@@ -297,8 +303,8 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
 
 /* ---- what to expect -------------------------------------------------------------------------------------------------------------------- */
 
-/* From launching a chain to its end, but for the split and the product that serve: the launches that leave at once, and clearing the verdict. LATE:
- * where no launch is early (an estimate: 1.5 us each). */
+/* Seconds from launching a chain to its end, without the split and the product that serve: the launches that leave at once, and clearing the verdict.
+ * LATE_CHAIN: where no launch is early (an estimate: 1.5 us each). */
 static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6, LATE_CHAIN = 17e-6;
 
 /* Share of the memory bandwidth that a split reaches. */
@@ -327,7 +333,7 @@ const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
     if (!word)
         return NULL;
     if (!gg_gpu_copy(&verdict, word, sizeof verdict, chain->stream) || !gg_gpu_stream_sync(chain->stream)) {
-        gg_gpu_settle(chain->stream); /* nothing may be on its way into this frame */
+        gg_gpu_settle(chain->stream); /* nothing may still be written into this frame */
         return NULL;
     }
     enum tier tier = first_tier(chain);

@@ -1,6 +1,6 @@
 /* trace.c — owns what the library says: warnings, the abort, the trace. It writes to stderr or the file it was told to, never to stdout, with
- * write(2) and no buffers of its own, so that nothing is lost however the program ends: a line is out when its call returns. Called by every stage.
- */
+ * write(2) and no buffers of its own, so that nothing is lost however the program ends: a line is written when its call returns. Called by every
+ * stage. */
 #include "trace.h"
 
 #include <errno.h>
@@ -56,14 +56,14 @@ locale_t gg_use_points(void) { return uselocale(newlocale(LC_ALL_MASK, "C", (loc
 void gg_use_theirs(locale_t theirs)
 {
     const locale_t points = uselocale(theirs);
-    if (points != theirs) /* else there was no memory for it */
+    if (points != theirs) /* otherwise there was no memory for a locale */
         freelocale(points);
 }
 
 /* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* All of it, or as much as the descriptor takes; errors have nowhere to go. A reader that has left, or a file at its limit, must not end the
- * program by a signal: what it wrote itself would have, what we say must not. */
+/* Writes all of it, or as much as the descriptor takes; errors have nowhere to go. If the reader has left, or the file is at its limit, the program
+ * must not be killed by a signal for what this library writes, as it would be for its own output. */
 static void write_all(int fd, const char *text, size_t length)
 {
     sigset_t deadly, before, pending, after;
@@ -87,7 +87,7 @@ static void write_all(int fd, const char *text, size_t length)
         sigset_t one;
         sigemptyset(&one);
         sigaddset(&one, number);
-        if (sigismember(&after, number) && !sigismember(&pending, number)) /* ours */
+        if (sigismember(&after, number) && !sigismember(&pending, number)) /* caused by our write */
             while (sigtimedwait(&one, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
                 ;
     }
@@ -102,7 +102,7 @@ static void write_line(int fd, const char *format, va_list args)
     n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
     if (n > (int)sizeof line - 2)
         n = (int)sizeof line - 2;
-    for (int i = 0; i < n; i++) /* values of the environment are printed, and a terminal may obey them */
+    for (int i = 0; i < n; i++) /* values of the environment are printed, and control characters could command a terminal */
         line[i] = (unsigned char)line[i] < ' ' || line[i] == 127 ? '?' : line[i];
     line[n++] = '\n';
     write_all(fd, line, (size_t)n);
@@ -138,7 +138,8 @@ void gg_say(int fd, const char *format, ...)
 
 /* ---- the trace --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Is the descriptor still the file that was opened? A program that closes what it does not know may have given its number to a file of its own. */
+/* Is the descriptor still the file that was opened? A program that closes descriptors it does not know may have reused the number for a file of its
+ * own. */
 static bool is_ours(int fd)
 {
     struct stat now;
@@ -166,8 +167,8 @@ void gg_trace(const struct gg_record *r)
            r->recovered ? " recovered" : "");
 }
 
-/* For appending: a file of the caller's own or a new one, or a terminal; never through a symbolic link, never a pipe, which can block. -1 and errno.
- */
+/* Opens a file for appending: the caller's own or a new one, or a terminal; never through a symbolic link, never a pipe, which can block. -1 and
+ * errno on failure. */
 static int open_file(const char *name)
 {
     struct stat status;
@@ -186,7 +187,7 @@ static int open_file(const char *name)
     }
     g.device = status.st_dev;
     g.inode = status.st_ino;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* out of the way: programs count on the numbers that open gives them */
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 64); /* a high number: programs rely on the low ones that open gives them */
     if (high >= 0)
         close(fd);
     return high >= 0 ? high : fd;

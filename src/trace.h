@@ -11,15 +11,16 @@
 /* One line on stderr, at most 16 in a process. printf's format, without the newline. */
 void gg_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* One line on stderr, then abort(): operands no CPU can read, and a GPU that cannot serve. The only abort for a gemm. */
+/* One line on stderr, then abort(): for operands that no CPU can read when the GPU cannot serve. The only abort for a gemm. */
 _Noreturn void gg_abort(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* One line, whatever the number of warnings. */
+/* One line, not counted as a warning. */
 void gg_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Between these two this thread's numbers have a point, whatever the program's locale: for what other programs read. */
+/* Between these two calls this thread's numbers are written with a decimal point, whatever the program's locale: for output that other programs
+ * read. */
 locale_t gg_use_points(void);
-void gg_use_theirs(locale_t theirs); /* what the other one has returned */
+void gg_use_theirs(locale_t theirs); /* theirs: what gg_use_points returned */
 
 /* A finished call. */
 struct gg_record {
@@ -30,10 +31,11 @@ struct gg_record {
     enum gg_reason reason;
     bool recovered;
     const struct gg_kernel *kernel;      /* NULL for the CPU */
-    const struct gg_kernel *uncertified; /* the tensor tier that was meant to serve, but for what the operands are; NULL: there was none */
-    double seconds;                      /* 0 when nobody asked: see gg_watched */
+    const struct gg_kernel *uncertified; /* the head of the chain (tensor.h) that was to serve but whose tier the operands were not certified for;
+                                          * NULL: there was none */
+    double seconds;                      /* 0 unless gg_watched */
     double predicted_cpu, predicted_gpu;
-    double model; /* of who serves, before correction: what gg_rates_see wants; 0: nothing to be learnt */
+    double model; /* predicted seconds of the side that serves, before correction, for gg_rates_see; 0: nothing to be learnt */
     int64_t bytes_up, bytes_down;
 };
 
@@ -48,11 +50,11 @@ static inline bool gg_watched(void)
     return watch == GG_WATCHED || (watch == GG_WATCH_UNKNOWN && gg_open_outputs());
 }
 
-/* Counts the call, remembers it as the thread's last decision, and has it traced. */
+/* Counts the call, remembers it as the thread's last decision, and traces it. */
 void gg_record(const struct gg_record *record);
 
-/* A thread's calls, in a cache line of its own: an addition that others may make at the same time costs a tiny call 5 ns, and many times that when
- * they do. */
+/* A thread's calls, in a cache line of its own. An atomic addition to a shared counter costs a tiny call 5 ns, and many times that under
+ * contention. */
 struct gg_calls {
     _Alignas(64) _Atomic uint64_t of[2][GG_PATHS];
 };
@@ -62,9 +64,9 @@ static inline void gg_count(_Atomic uint64_t *calls)
     atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* The calling thread's calls, and the last of them as gpugemm_last_decision shows it. */
+/* The calling thread's counters, and its last call as gpugemm_last_decision shows it. */
 struct gg_last {
-    struct gg_calls *own; /* NULL before the first call, and in a thread that came when all were taken */
+    struct gg_calls *own; /* NULL before the first call, and in a thread that came when all lines were taken */
     const struct gg_kernel *kernel;
     int64_t m, n, k;
     double predicted_cpu, predicted_gpu;
@@ -73,7 +75,7 @@ struct gg_last {
 };
 extern _Thread_local struct gg_last gg_last;
 
-/* gg_record for a call that was too small (GG_TOO_SMALL), when nobody watches and gg_last.own is there. */
+/* gg_record for a call that was too small (GG_TOO_SMALL), when nobody watches and gg_last.own is not NULL. */
 static inline void gg_record_tiny(enum gg_type type, int64_t m, int64_t n, int64_t k)
 {
     struct gg_calls *own = gg_last.own;

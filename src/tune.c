@@ -1,5 +1,5 @@
-/* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the CPU BLAS and the staged path over sizes and shapes. What it finds goes
- * to rates.c. Called by staged.c and by the command. */
+/* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the CPU BLAS and the staged path over sizes and shapes. Results go to
+ * rates.c. Called by staged.c and by the command. */
 #include "tune.h"
 
 #include <stdio.h>
@@ -62,10 +62,10 @@ static double copy_rate(struct gg_slot *const slots[SAMPLE], char *pageable, int
     return best;
 }
 
-/* A pipeline of the two. */
+/* The rate of a pipeline of copies by the link and by the copy threads. */
 static double both(double link, double copy)
 {
-    const double shared = 0.92; /* both directions at once, and chunks that wait for each other (H200, 2026-11: 47 of 52 GB/s) */
+    const double shared = 0.92; /* for both directions at once, and chunks that wait for each other (H200, 2026-11: 47 of 52 GB/s) */
     return shared * (link < copy ? link : copy);
 }
 
@@ -95,7 +95,7 @@ void gg_tune_link(struct gg_lane *lane)
 
 /* ---- CPU and GPU over sizes and shapes ------------------------------------------------------------------------------------------------------- */
 
-/* Seconds of one call: the best of a few, for a while. With `cpu` by the CPU BLAS. 0: it was not served. */
+/* Seconds of one call, the best of a few within `most` seconds: by the CPU BLAS if `cpu`, else staged. 0: it was not served. */
 static double time_call(const struct gg_gemm *p, bool cpu, double most)
 {
     static const struct gg_location host[3] = {{GG_HOST, -1, NULL}, {GG_HOST, -1, NULL}, {GG_HOST, -1, NULL}};
@@ -118,7 +118,7 @@ static double time_call(const struct gg_gemm *p, bool cpu, double most)
     return best;
 }
 
-/* A kind of call, and what it took: seconds, 0 where it was not tried. */
+/* A kind of call, and the seconds it took; 0 where it was not tried. */
 struct row {
     enum gg_type type;
     int64_t m, n, k;
@@ -134,7 +134,7 @@ static const int64_t shapes[][3] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, ROWS = 2 * SHAPES };
 
-/* In the precision that serves such a call. */
+/* The problem of a row, in the precision that would serve such a call. */
 static struct gg_gemm problem(const struct row *row, void *a, void *b, void *c)
 {
     return (struct gg_gemm){.type = row->type,
@@ -154,7 +154,7 @@ static struct gg_gemm problem(const struct row *row, void *a, void *b, void *c)
 
 static void measure(struct row *row, void *a, void *b, void *c)
 {
-    const double too_long = 2; /* seconds for the CPU: then nobody doubts who is faster */
+    const double too_long = 2; /* predicted seconds for the CPU, above which there is no doubt who is faster */
     struct gg_gemm p = problem(row, a, b, c);
     struct gg_facts facts = gg_host_facts();
     facts.mode = GG_MODE_GPU;
@@ -189,7 +189,7 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
     FILE *out = open_memstream(&text, &size);
     float *a = malloc(operand), *b = malloc(operand), *c = malloc(operand);
     bool able = a && b && c && gg_gpu_wait();
-    for (size_t i = 0; able && i < operand / sizeof *a; i++) { /* unremarkable numbers of either type */
+    for (size_t i = 0; able && i < operand / sizeof *a; i++) { /* ordinary numbers, as floats and as doubles */
         a[i] = (float)(i / 2 % 1009) / 1009 + 1;
         b[i] = (float)(i / 2 % 997) / 997 + 1;
         c[i] = 0;

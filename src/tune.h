@@ -4,7 +4,7 @@
 
 #include "lane.h"
 
-/* The link between this lane's GPU and pageable memory, in a few milliseconds; sets the rates. */
+/* Measures the link between this lane's GPU and pageable memory, in a few milliseconds, and sets the rates. */
 void gg_tune_link(struct gg_lane *lane);
 
 #endif

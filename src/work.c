@@ -1,4 +1,4 @@
-/* work.c — owns what is done with a device: contexts entered and left, streams, events, memory, copies, launches, and the scratch memory of each
+/* work.c — owns what is done with a device: entering and leaving contexts, streams, events, memory, copies, launches, and the workspace of each
  * stream. Called by device.c, launch.c, tensor.c and the staged path, between gg_gpu_enter and gg_gpu_leave. */
 #include "driver.h"
 
@@ -7,12 +7,12 @@
 
 /* ---- context, streams, events, memory ------------------------------------------------------------------------------------------- */
 
-/* Relaxed: an allocation of ours must not break a capture that this thread has going on a stream of its own. Between enter and leave this is the
- * thread's own mode. */
+/* Between enter and leave the capture mode is relaxed: an allocation of ours must not break a capture that this thread has in progress on a stream of
+ * its own. Meanwhile this holds the thread's own mode. */
 static _Thread_local CUstreamCaptureMode capture_mode;
 static _Thread_local bool capture_mode_kept;
 
-/* Its context is 1: as it was, 0: gone, -1: the driver does not tell. */
+/* Does the device's context exist? 1: yes, 0: it is gone, -1: the driver does not tell. */
 static int is_there(struct gg_device *dev)
 {
     unsigned long long id;
@@ -176,7 +176,7 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
 }
 /* ---- launching ------------------------------------------------------------------------------------------------------------------ */
 
-/* Of dynamic shared memory; alone: so much that no other block finds room beside. */
+/* Bytes of dynamic shared memory. alone: so much that no other block fits on the SM. */
 static int shared_bytes(const struct gg_device *dev, const struct gg_kernel *kernel, bool alone)
 {
     const int half = dev->arch.smem_per_sm / 2;
@@ -214,7 +214,7 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
     return function;
 }
 
-/* Early not while a graph is captured: not every driver that knows the attribute knows it there. */
+/* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
 static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
 {
     const CUfunction function = function_of(dev, kernel);
@@ -267,10 +267,10 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
                                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/* What a workspace begins with: words for calls (gg_gpu_word), then, just before what is handed out, the kernels' flags. */
+/* What precedes a workspace: the words for calls (gg_gpu_word), then the kernels' flags, which end where the workspace begins. */
 enum { HEADER = 4 * (WORDS + GG_FLAGS) };
 
-/* Under the lock: the stream's, or the one it is to have, which may have been that of another stream with the same handle. */
+/* The stream's workspace, or the one to be replaced by it, which may have belonged to another stream with the same handle. Under the lock. */
 static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream, unsigned long long id)
 {
     struct gg_workspace *oldest = &state->workspaces[0];
@@ -288,7 +288,8 @@ static bool is_of(const struct gg_workspace *w, gg_stream stream, unsigned long 
     return w->stream == stream && (w->id == id || (id == 0 && stream != CU_STREAM_PER_THREAD));
 }
 
-/* To ask a stream that is being captured ends the capture: its id is then 0, unknown, and its handle must do. False: the driver failed. */
+/* Finds a stream's id, plus 1. Asking a stream that is being captured would end the capture: then the id is 0, unknown, and the handle alone
+ * identifies the stream. False: the driver failed. */
 static bool identify(gg_stream stream, bool capturing, unsigned long long *id)
 {
     *id = 0;
@@ -298,8 +299,8 @@ static bool identify(gg_stream stream, bool capturing, unsigned long long *id)
     return true;
 }
 
-/* A stream's workspace is freed only when it must grow or when 128 other streams have been used since; cuMemFree waits for the GPU. One that a
- * graph captured is left to the graph. */
+/* A stream's workspace is freed only when it must grow, or when 128 other streams have been used since, because cuMemFree waits for the GPU. One that
+ * a graph has captured is left to the graph. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {
     struct gg_device_state *state = gg_state_of(dev);
@@ -340,8 +341,8 @@ size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t le
     return given;
 }
 
-/* They are cleared all at once, as to clear one takes 2 µs of the stream's time. A graph, which will be launched often, has the first, and clears it.
- */
+/* The words are cleared all at once, because clearing takes 2 µs of the stream's time. A graph, which will be launched often, uses the first word,
+ * and clears it itself. */
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
 {
     struct gg_device_state *state = gg_state_of(dev);
