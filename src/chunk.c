@@ -36,7 +36,7 @@ static bool is_direct(const struct gg_job *job, const struct rectangle *r)
 {
     const enum gg_operand x = r->operand;
     const int64_t width = gg_extent(gg_second_contiguous(job->p, x) ? r->cols : r->rows) * (int64_t)gg_size(job->p->type);
-    return gg_is_reachable(job, x) && (job->where[x].place >= GG_PEER || !gg_is_scattered(gg_leading(job->p, x), width));
+    return gg_is_reachable(job, x) && (job->where[x].place >= GG_PEER || !gg_is_packed(gg_leading(job->p, x), width, job->threads, x != GG_C));
 }
 
 /* How a rectangle is cut into chunks of at most `limit` bytes: into whole lines if a line fits, else into pieces of lines. */

@@ -360,7 +360,7 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
     const int64_t size = (int64_t)gg_size(p->type), r = rows.end - rows.begin, c = cols.end - cols.begin;
     const int64_t extent = second ? c : r, lines = second ? r : c;
     const int64_t all = x == GG_C ? p->m : x == GG_A ? (p->a_kmajor ? p->k : p->m) : p->b_kmajor ? p->k : p->n;
-    const bool lies = speed->pitch[x] > 0 && !gg_is_scattered(speed->pitch[x], extent * size);
+    const bool lies = speed->pitch[x] > 0 && !gg_is_packed(speed->pitch[x], extent * size, speed->threads, x != GG_C);
     const bool whole = lies ? extent * size == speed->pitch[x] : extent == all;
     return (double)lines * ((double)extent * (double)size + (whole ? 0 : lies ? fetched : packed));
 }

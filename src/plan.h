@@ -39,12 +39,21 @@ struct gg_speed {
     double chain;     /* seconds that a chain (tensor.h) would take for all of it; 0: there is none */
     int sms;
     int chain_tiles;  /* tiles of 128 x 128 that a chain computes at the same time */
+    int threads;      /* that copy, apart from the caller */
     int64_t pitch[3]; /* bytes between lines of an operand that the copy engine reads (writes) where it lies; 0: it is packed on the way */
 };
 
-/* Short lines far apart are packed even where the copy engine could reach them. (H200, GB/s of the copy engine: at a pitch of 64 or 128 KB lines of 4
- * KB 33, 8 and 16 KB 49, 32 KB 55; at 32 KB lines of 2 KB 45, 4 KB 55; at 16 KB 55.) */
-static inline bool gg_is_scattered(int64_t pitch, int64_t width) { return pitch >= 32 << 10 && 8 * width < pitch; }
+/* Is a rectangle packed (C: unpacked) by `threads` copy threads, although the copy engine could reach it where it lies? The engine is slow where
+ * lines lie far apart, the slower the shorter they are; packing takes threads. (H200, page-locked dgemm 8192, so a pitch of 64 KB, ms with 1, 2, 3,
+ * 4, 6, 8 threads. A and B in lines of 4 KB: fetched 53, packed 160, 87, 64, 54, 40, 26. In lines of 16 and 48 KB: fetched 28, packed 151, 75, 54,
+ * 42, 25, 24.5. Half of C in lines of 4 KB: stored 30.5, unpacked 28, with any number. At a pitch of 32 to 48 KB, dgemm 4096 and 6000, sgemm 8192,
+ * panels of A and B take the same time either way. The engine alone, 64 MB at once: at 64 KB lines of 4 KB 33 GB/s, 16 KB 49, 32 KB 55; at 32 KB
+ * lines of 2 KB 45, 4 KB 55.) */
+static inline bool gg_is_packed(int64_t pitch, int64_t width, int threads, bool up)
+{
+    const bool is_short = pitch >= 32 << 10 && 8 * width < pitch;
+    return up ? (is_short && threads >= 4) || (pitch >= 64 << 10 && width < pitch && threads >= 7) : is_short;
+}
 
 struct gg_range {
     int64_t begin, end;

@@ -21,7 +21,12 @@ static struct gg_speed speed_of(const struct gg_lane *lane, const struct gg_gemm
 {
     const struct gg_arch *arch = &lane->dev->arch;
     const struct gg_choice steps = choose(lane, p, GG_STRICT), all = choose(lane, p, p->precision);
-    struct gg_speed speed = {.up = planned->key.up, .down = planned->key.down, .memory = arch->bandwidth, .flops = 1e12, .sms = arch->sms};
+    struct gg_speed speed = {.up = planned->key.up,
+                             .down = planned->key.down,
+                             .memory = arch->bandwidth,
+                             .flops = 1e12,
+                             .sms = arch->sms,
+                             .threads = planned->key.threads};
     memcpy(speed.pitch, planned->key.pitch, sizeof speed.pitch);
     if (steps.kernel && steps.seconds > 0)
         speed.flops = 2 * (double)p->m * (double)p->n * (double)p->k / steps.seconds;
@@ -52,7 +57,7 @@ static bool make(struct gg_lane *lane, const struct gg_gemm *p, struct gg_planne
     return false;
 }
 
-struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3])
+struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3], int threads)
 {
     const struct gg_rates *rates = gg_rates();
     const double both_ways = 0.92; /* the fraction of a direction's rate that is left when both are busy */
@@ -67,7 +72,8 @@ struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, con
                                     .a_kmajor = p->a_kmajor,
                                     .b_kmajor = p->b_kmajor,
                                     .reads_c = p->beta != 0,
-                                    .precision = p->precision};
+                                    .precision = p->precision,
+                                    .threads = threads};
     for (struct gg_planned *made = lane->planned; made < lane->planned + GG_PLANS; made++)
         if (made->plan.blocks == 1 && made->plan.bytes <= lane->arena_bytes && memcmp(&made->key, &key, sizeof key) == 0)
             return made;

@@ -11,7 +11,7 @@ struct gg_lane;
 struct gg_plan_key {
     int64_t m, n, k, pitch[3]; /* `pitch` as in struct gg_speed */
     double up, down;
-    int32_t type, a_kmajor, b_kmajor, reads_c, precision, zero;
+    int32_t type, a_kmajor, b_kmajor, reads_c, precision, threads;
 };
 
 struct gg_planned {
@@ -20,9 +20,9 @@ struct gg_planned {
     struct gg_choice chain; /* the chain's kernel, if plan.chain */
 };
 
-/* The plan of *p, whose operands have these pitches (see struct gg_speed); the lane's arena has been made large enough for it. It belongs to the lane
- * and is valid until gg_plan_done. NULL: no plan fits. */
-struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3]);
+/* The plan of *p, whose operands have these pitches (see struct gg_speed), for so many copy threads; the lane's arena has been made large enough for
+ * it. It belongs to the lane and is valid until gg_plan_done. NULL: no plan fits. */
+struct gg_planned *gg_plan_of(struct gg_lane *lane, const struct gg_gemm *p, const int64_t pitch[3], int threads);
 void gg_plan_done(struct gg_planned *planned);
 
 #endif

@@ -25,7 +25,7 @@ static bool prepare(struct gg_job *job)
     int64_t slot = gg_slot_bytes(lane), pitch[3];
     for (int x = GG_A; x <= GG_C; x++)
         pitch[x] = gg_is_reachable(job, (enum gg_operand)x) ? gg_leading(job->p, (enum gg_operand)x) : 0;
-    if (!slot || !(job->planned = gg_plan_of(lane, job->p, pitch)))
+    if (!slot || !(job->planned = gg_plan_of(lane, job->p, pitch, job->threads)))
         return false;
     const struct gg_plan *plan = job->plan = &job->planned->plan;
     char *at = lane->arena;
