@@ -51,8 +51,8 @@ static struct grid grid_of(int64_t width, int64_t lines, int64_t size, int64_t l
     struct grid q = {.width = width, .lines = lines};
     q.chunk_width = gg_min(width, limit / size);
     q.chunk_lines = q.chunk_width < width ? 1 : gg_min(lines, gg_max(1, limit / (width * size)));
-    q.across = (width + q.chunk_width - 1) / q.chunk_width;
-    q.count = q.across * ((lines + q.chunk_lines - 1) / q.chunk_lines);
+    q.across = gg_ceil_div(width, q.chunk_width);
+    q.count = q.across * gg_ceil_div(lines, q.chunk_lines);
     return q;
 }
 

@@ -100,7 +100,7 @@ int gg_copy_cut(const struct gg_copy *whole, struct gg_copy *pieces, int most, i
 {
     bool by_lines = whole->lines > 1;
     int64_t extent = by_lines ? whole->lines : whole->width, count = gg_min(most, gg_max(1, whole->width * whole->lines / least));
-    int64_t each = (extent + count - 1) / count;
+    int64_t each = gg_ceil_div(extent, count);
     int made = 0;
     each = by_lines ? each : (each + 63) & -64;
     for (int64_t at = 0; at < extent; at += each) {

@@ -277,6 +277,8 @@ const char *gg_real_how(void)
             how = i ? "found by its name" : "named by GPUGEMM_BLAS";
             break;
         }
+    if (blas)
+        dlclose(blas); /* which only counts one user less */
     gg_loader_leave();
     return how;
 }
@@ -287,6 +289,8 @@ const char *gg_real_core(void)
     gg_loader_enter();
     void *blas = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     void *core = blas ? dlsym(blas, "openblas_get_corename") : NULL;
+    if (blas)
+        dlclose(blas);
     gg_loader_leave();
     return core ? ((const char *(*)(void))core)() : NULL;
 }

@@ -91,7 +91,7 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         o->bytes = o->pitch * o->lines;
         /* Fewer legs: each copy costs the link 2 µs. More legs: the last one cannot leave before it is packed. */
         int64_t leg = gg_max(o->bytes / (x == GG_C ? C_LEGS : LEGS), gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
-        o->leg = gg_max(1, (leg + o->pitch - 1) / o->pitch);
+        o->leg = gg_max(1, gg_ceil_div(leg, o->pitch));
     }
     return (int64_t)need;
 }

@@ -56,13 +56,11 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
 
 /* ---- scratch ---------------------------------------------------------------------------------------------------------------------- */
 
-static int64_t round_up(int64_t x, int64_t to) { return gg_ceil_div(x, to) * to; }
-
 /* Bytes for the pieces of `rows` rows of k, and with their scales. */
-static size_t piece_bytes(int64_t rows, int64_t k, int pieces) { return (size_t)(round_up(rows, TILE) * round_up(k, CHUNK) * pieces * 2); }
+static size_t piece_bytes(int64_t rows, int64_t k, int pieces) { return (size_t)(gg_round_up(rows, TILE) * gg_round_up(k, CHUNK) * pieces * 2); }
 static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
 {
-    return piece_bytes(rows, k, pieces) + (size_t)round_up(rows, 2 * TILE) * sizeof(float);
+    return piece_bytes(rows, k, pieces) + (size_t)gg_round_up(rows, 2 * TILE) * sizeof(float);
 }
 
 /* The FFMA of the chain for p: strict precision's choice, so that operands that fail get strict's result to the bit. */
@@ -101,9 +99,9 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
         if (*m <= TILE && *n <= TILE)
             return false;
         if (*m > *n)
-            *m = round_up(*m / 2, TILE);
+            *m = gg_round_up(*m / 2, TILE);
         else
-            *n = round_up(*n / 2, TILE);
+            *n = gg_round_up(*n / 2, TILE);
     }
     return true;
 }
