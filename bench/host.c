@@ -144,7 +144,7 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     double start = now();
     run(p, a, b, c);
     double once = now() - start;
-    for (double warm = now(); in_turn && !comparing() && once < 5e-3 && now() - warm < 0.1;) /* ours has to find out which side is faster: a transient */
+    for (double warm = now(); in_turn && !comparing() && once < 5e-3 && now() - warm < 0.1;) /* ours has to learn which side is faster */
         run(p, a, b, c);
     static fortran_gemm *direct[2];
     bool turns = in_turn && is_tiny(p) && !comparing();

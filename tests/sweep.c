@@ -474,7 +474,7 @@ int main(int argc, char **argv)
     }
     qsort(cases, (size_t)case_count, sizeof *cases, by_order);
 
-    struct batch *batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* a batch is consecutive cases of one scenario; batches come from every scenario in turn */
+    struct batch *batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* cases of one scenario; sorted so that all scenarios take turns */
     long batches = 0, turns[SCENARIOS][SHIMS] = {0};
     for (long i = 0; i < warm_count; i++) {
         struct plan *last = batches ? batch[batches - 1].first : NULL;

@@ -33,7 +33,7 @@ static const char *try_once(int which)
 
 static void right(int which, const char *when)
 {
-    struct operands o = operands_new(&problems[which]); /* before the check of errno, because where there is no /sys a thread's first malloc sets errno to ENOENT */
+    struct operands o = operands_new(&problems[which]); /* first, because without /sys a thread's first malloc sets errno to ENOENT */
     errno = 77;
     const char *wrong = problem_try(&problems[which], &o);
     int after = errno;

@@ -56,11 +56,11 @@ static const char *trouble_with(const struct bench *b)
 {
     char *end;
     if (!is_list(b->sizes, is_size))
-        return "--sizes wants numbers or MxNxK, by commas";
+        return "--sizes wants numbers or MxNxK, separated by commas";
     if (strcmp(b->types, "s") && strcmp(b->types, "d") && strcmp(b->types, "sd"))
         return "--types is s, d or sd";
     if (!is_list(b->layouts, is_layout))
-        return "--layouts wants NN, NT, TN or TT, by commas";
+        return "--layouts wants NN, NT, TN or TT, separated by commas";
     if (!(strtod(b->seconds, &end) > 0) || *end)
         return "--seconds wants a number above 0";
     return b->plot && !is_picture(b->plot) ? "--plot wants a name that ends in .svg or .png" : NULL;
@@ -168,13 +168,13 @@ int cmd_bench(int argc, char **argv)
     static const struct argp_option options[] = {
         {"device", 'd', NULL, 0, "Operands in GPU memory: libgpugemm and cuBLAS", 0},
         {"host", 'h', NULL, 0, "Operands in host memory: libgpugemm, the CPU BLAS, NVBLAS and cublasXt (both are the default)", 0},
-        {"sizes", 'n', "LIST", 0, "n or MxNxK, by commas (256,512,1024,2048,4096)", 0},
+        {"sizes", 'n', "LIST", 0, "n or MxNxK, separated by commas (256,512,1024,2048,4096)", 0},
         {"types", 't', "s|d|sd", 0, "sgemm, dgemm or both (sd)", 0},
-        {"layouts", 'l', "LIST", 0, "NN, NT, TN, TT, by commas; operands in GPU memory (NN)", 0},
-        {"seconds", 's', "S", 0, "Time a case takes (0.2)", 0},
-        {"csv", 'c', "FILE", 0, "Also write FILE-device and FILE-host before its ending, with all conditions", 0},
-        {"label", 'L', "TEXT", 0, "What is measured, for file and picture (the library's version)", 0},
-        {"plot", 'p', "FILE", 0, "Draw it: .svg or .png (needs Python with matplotlib)", 0},
+        {"layouts", 'l', "LIST", 0, "NN, NT, TN, TT, separated by commas; for operands in GPU memory (NN)", 0},
+        {"seconds", 's', "S", 0, "Seconds per case (0.2)", 0},
+        {"csv", 'c', "FILE", 0, "Also write CSV: for x.csv, the files x-device.csv and x-host.csv", 0},
+        {"label", 'L', "TEXT", 0, "Name of what is measured, for file and picture (the library's version)", 0},
+        {"plot", 'p', "FILE", 0, "Draw the results: .svg or .png (needs Python with matplotlib)", 0},
         {0}};
     static const struct argp argp = {
         .options = options,

@@ -265,12 +265,12 @@ static error_t parse(int key, char *value, struct argp_state *state)
 
 int cmd_check(int argc, char **argv)
 {
-    static const struct argp_option options[] = {{"json", 'j', NULL, 0, "A JSON array, one object a check", 0}, {0}};
+    static const struct argp_option options[] = {{"json", 'j', NULL, 0, "A JSON array, one object per check", 0}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc = "Proves the installation on this machine: names, preloading, the CPU BLAS behind, results of CPU and GPU against dot "
-               "products in higher precision, and the speed of one size. Ends with 0 if all is well, 1 if not; having no GPU is well."};
+        .doc = "Proves the installation on this machine: names, preloading, the CPU BLAS, results of CPU and GPU against dot "
+               "products in higher precision, and the speed of one size. Exit status 0 if all is well, 1 if not; having no GPU is not a failure."};
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     struct findings *f = mmap(NULL, 2 * sizeof *f, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (f == MAP_FAILED) {

@@ -116,7 +116,7 @@ int cmd_explain(int argc, char **argv)
         .options = options,
         .parser = parse,
         .args_doc = "M [N [K]]",
-        .doc = "Says who would serve C := op(A) op(B) with C of M x N and K products a sum, why, by which kernel, and in what "
+        .doc = "Says who would serve C := op(A) op(B) where C is M x N and each sum has K products, why, by which kernel, and in what "
                "time: for operands in host memory and in GPU memory. N and K default to M."};
     struct question q = {.routine = "dgemm", .trans = "NN"};
     argp_parse(&argp, argc, argv, 0, NULL, &q);

@@ -17,7 +17,7 @@ struct ladder_args {
 struct ladder_step {
     const char *name;
     int tile_m, tile_n, threads;
-    int multiple_mn, multiple_k; /* sizes must be multiples of these; where one is not 1, bases and leading dimensions must be multiples of 16 bytes too */
+    int multiple_mn, multiple_k; /* sizes must be multiples of these; where not 1, bases and leading dimensions must be multiples of 16 bytes */
 };
 
 #ifndef __CUDACC__
