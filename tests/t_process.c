@@ -231,7 +231,7 @@ static void in_constructor(void)
     void *module = dlopen(constructor, RTLD_NOW | RTLD_GLOBAL);
     int *answer = module ? dlsym(module, "constructed") : NULL;
     CHECK(answer && *answer == 1, "gemm in a constructor: %s", module ? "wrong" : dlerror());
-    for (int i = 0; i < 100 && (i == 0 || (expect_gpu && !gpu_calls())); i++, usleep(50000)) /* the GPU can start only when the loader's lock is free */
+    for (int i = 0; i < 100 && (i == 0 || (expect_gpu && !gpu_calls())); i++, usleep(50000)) /* the GPU can start once the loader's lock is free */
         all_right("after the constructor");
 }
 
