@@ -1,13 +1,13 @@
-/* accuracy.c — the error and the speed of sgemm in each precision, beside cuBLAS's, over families of operands.
+/* accuracy.c — error and speed of sgemm in each precision, beside cuBLAS, over families of operands.
  *
  *   accuracy [--families a,b] [--sizes 1,8,...] [--copies 8x10] [--csv FILE] [--lib PATH] [--cublas PATH] [--commit TEXT]
  *   accuracy --time 2048,4096 [...]
  *
- * A unit is u (|A||B|) with u = 2^-24, element by element; the reference is cuBLAS's dgemm. Contestants: gpugemm strict and fp32, cuBLAS, cuBLAS
- * in TF32. C is 8·257 × 10·193 (--copies), 257×193 over and over: so large that the cost model has a reason to choose the tensor cores, and that FFMA
- * is done by the kernel that would serve else; every element is looked at. GPUGEMM_KERNEL=tensor_bf16 in the environment makes fp32 begin with that tier. Exit status 1 when fp32 is less
- * accurate than strict: maximum or root mean square above strict's, and above 1. --time measures instead, n×n×n, operands in GPU memory, the L2
- * cache filled with other things before each call. */
+ * Errors are in units of u (|A||B|), u = 2^-24, element by element; the reference is cuBLAS's dgemm. Contestants: gpugemm strict and fp32, cuBLAS,
+ * and cuBLAS in TF32. C is 8·257 × 10·193 (--copies): a 257×193 problem repeated, so large that the cost model has a reason to choose the tensor
+ * cores, and that FFMA runs in the kernel that would normally serve. Every element is checked. With GPUGEMM_KERNEL=tensor_bf16 in the environment
+ * fp32 begins with that tier. Exit status 1 if fp32 is less accurate than strict: maximum or root mean square error above strict's and above 1.
+ * --time measures the time instead, n×n×n, operands in GPU memory, the L2 cache overwritten with other data before each call. */
 #include <getopt.h>
 
 #include "rig.h"
@@ -50,8 +50,8 @@ static double normal(void)
 
 /* ---- the families: element l of row i of A, or (second) of column j of B ------------------------------------------------------------------ */
 
-static double row_value[2][M]; /* something random by row */
-static int row_place[2][M];    /* some l, by row */
+static double row_value[2][M]; /* a random value for each row */
+static int row_place[2][M];    /* some l for each row */
 
 static double uniform(int i, int l, bool second) { return (void)i, (void)l, (void)second, 2 * unit() - 1; }
 static double positive(int i, int l, bool second) { return (void)i, (void)l, (void)second, unit(); }
@@ -75,7 +75,7 @@ static double blocks(int i, int l, bool second) { return ldexp(normal(), (int)((
 static double sparse(int i, int l, bool second) { return (void)i, (void)l, (void)second, bits() % 20 ? 0 : normal(); }
 static double half_zero(int i, int l, bool second) { return (void)i, (void)l, second || bits() % 2 ? normal() : 0; }
 static double triangular(int i, int l, bool second) { return second || l <= i ? normal() : 0; }
-static double last_nan(int i, int l, bool second) { return gaussian(i, l, second); } /* time_family puts the NaN in */
+static double last_nan(int i, int l, bool second) { return gaussian(i, l, second); } /* time_family inserts the NaN */
 static double diagonal(int i, int l, bool second) { return second || l == i ? normal() : 0; }
 
 static const struct family {
@@ -92,7 +92,7 @@ static const struct family {
 
 static device_ptr a_s, b_s, c_s, a_d, b_d, c_d;
 
-/* Row i of A is column i of the k×M that is stored; B is k×N: both with k contiguous. */
+/* Row i of A is column i of the stored k×M matrix; B is stored k×N. Both have k contiguous. */
 static void fill(float *to, int rows, int k, const struct family *f, bool second)
 {
     for (int i = 0; i < rows; i++)
@@ -106,14 +106,14 @@ static bool upload_double(device_ptr to, const float *x, double *buffer, int64_t
 {
     for (int64_t i = 0; i < count; i++)
         buffer[i] = absolute ? fabs((double)x[i]) : x[i];
-    return cuMemcpyHtoD_v2(to, buffer, (size_t)count * 8) == 0 && cuCtxSynchronize() == 0; /* `stream` does not wait for such a copy */
+    return cuMemcpyHtoD_v2(to, buffer, (size_t)count * 8) == 0 && cuCtxSynchronize() == 0; /* `stream` is not ordered after such a copy */
 }
 
 struct error {
     double max, rms;
 };
 
-/* Where |A||B| is 0 the result must be 0, and where it is beyond float's range nothing is asked. */
+/* Where |A||B| is 0 the result must be 0; where it is beyond the range of float the element is not checked. */
 static struct error error_of(const float *c, const double *want, const double *size)
 {
     struct error e = {0, 0};
@@ -132,7 +132,7 @@ static struct error error_of(const float *c, const double *want, const double *s
 static const char *const who[] = {"strict", "fp32", "cublas", "cublas-tf32"};
 enum { STRICT, FP32, CUBLAS_FP32, CUBLAS_TF32, CONTESTANTS };
 
-/* Its C; the kernel that computed it, where that is ours. */
+/* Computes C with one contestant. Returns the kernel that computed it, if that is one of ours. */
 static const char *multiply(int contestant, int k, float *c)
 {
     const int m = copies_m * M, n = copies_n * N;
@@ -194,7 +194,7 @@ static void measure(const struct family *f, int k)
     free(a), free(b), free(c), free(buffer), free(want), free(size);
 }
 
-/* Milliseconds of n×n×n, the contestants taking turns. Operands are drawn once for 1024 rows and repeated. */
+/* Milliseconds for n×n×n, the contestants taking turns. Operands are drawn once for 1024 rows and repeated. */
 static void time_family(const struct family *f, int n)
 {
     enum { ROUNDS = 9, ROWS = 1024 };
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
         case 'i': commit = optarg; break;
         default: return 2;
         }
-    setenv("GPUGEMM_TRACE", "/dev/null", 0); /* watched calls know which tier served them */
+    setenv("GPUGEMM_TRACE", "/dev/null", 0); /* only then do watched calls know which tier served them */
     setenv("GPUGEMM_MODE", "gpu", 0);
     if (!commit)
         find_commit();

@@ -4,25 +4,27 @@
  *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls] [--precision strict|fp32|tf32]
  *         [--data uniform|normal|wide|worst] [--block 0]
  *
- * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements off. `square` and `odd` are the lists of the README,
- * `random` 70 shapes drawn once, their logarithms evenly, in multiples of 1, 4, 8 or 32.
- * --lib again adds another build, or with :ROW one whose kernel is forced; the first is what the others are compared with. --ladder adds the
- * kernels of bench/ladder (column-major NN, sgemm). --calls measures the time a call takes on the host instead.
+ * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers offset by E elements. The lists `square` and `odd` are those of
+ * the README; `random` is 70 shapes drawn once, uniform in the logarithm, in multiples of 1, 4, 8 or 32.
+ * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
+ * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
- * --precision is sgemm's (GPUGEMM_PRECISION); strict if not given, as cuBLAS's is; another one is also compared with strict. --data: see draw_family
- * in rig.h; of worst, results are not verified.
+ * --precision is that of sgemm (GPUGEMM_PRECISION), by default strict, as cuBLAS's is; any other is also compared with strict. --data: see
+ * draw_family in rig.h; with worst, results are not verified.
  *
- * One row is timed by CUDA events around each call on one stream, beta = 0. Before each call a fill of 256 MB replaces what L2 holds, for
- * everybody alike, and gives the host time to enqueue, so that no launch is waited for. The contestants take turns, in the same order; after
- * warm-up the median of as many rounds as fit `seconds`, 5 at least. The ratio is the other's median over ours: above 1 we are faster.
+ * A table row is timed by CUDA events around each call on one stream, with beta = 0. Before each call a fill of 256 MB replaces the contents of L2,
+ * for every contestant alike; it also gives the host time to enqueue, so that launch latency is hidden. The contestants take turns, always in the
+ * same order. After warm-up the median of as many rounds as fit into `seconds` counts, at least 5. The ratio is the other's median over ours: above 1
+ * we are faster.
  *
- * Where the power limit rules the clock, contestants that take turns share one clock, and who wants less energy has nothing of it. With --block S
- * each has S seconds to itself, as in a program that uses one library, at least three times, interleaved. The first half of a block, in which the
- * clock settles, is left out, of the second the median counts, and of these medians theirs. In brackets: the SM clock (a sample a block, in the
- * second half) and the watts (by the GPU's count of its energy, which is coarse). For calls of 1 ms and more: a block is 800 calls at most.
+ * Where the power limit determines the clock, contestants that take turns share one clock, so one that needs less energy gains nothing by it. With
+ * --block S each contestant runs alone for S seconds, as in a program that uses one library; there are at least three such blocks each, interleaved.
+ * The first half of a block, in which the clock settles, is left out. The median of its second half is the block's result, and the median over blocks
+ * the contestant's. In brackets: the SM clock (one sample a block, in the second half) and the power in watts (from the GPU's energy counter, which
+ * is coarse). This is for calls of 1 ms and more: a block is at most 800 calls.
  *
- * Every contestant's C, poisoned with NaN before, is verified at sampled elements: the error in u (|A||B|), u the rounding unit; above k + 2 it is
- * wrong, as it is where a library of ours fails, and the exit status says so. After a list the ratios to cuBLAS are summed up. */
+ * Every contestant's C is filled with NaN beforehand and verified at sampled elements: the error in u (|A||B|), u the rounding unit. Above k + 2 it
+ * is wrong, and so is a call of ours that fails; the exit status says so. After each list the ratios to cuBLAS are summarised. */
 #include <getopt.h>
 
 #include "rig.h"
@@ -33,14 +35,14 @@ enum { MAX_ROUNDS = 400, MAX_CONTESTANTS = 24 };
 
 struct problem {
     bool dbl, ta, tb;
-    int64_t m, n, k, lda, ldb, ldc, off; /* off: elements from the operands' memory to their bases */
+    int64_t m, n, k, lda, ldb, ldc, off; /* off: elements from the start of the operands' memory to the matrices */
     device_ptr a, b, c;
 };
 
 #define OURS(X) X(sgemm) X(dgemm) X(warmup) X(last_decision)
 struct contestant {
     char name[64];
-    bool forced; /* `name` is the row that is forced; where it is not legal another would run in its place */
+    bool forced; /* `name` is the forced row; where that row is not legal another one would run instead */
     bool (*run)(const struct contestant *, const struct problem *);
     const struct ladder_step *step;
     handle function;
@@ -55,7 +57,7 @@ static double seconds = 0.25, block_seconds;
 static FILE *csv;
 static device_ptr operands[3];
 
-/* ---- the contestants: false when one cannot run the problem ---------------------------------------------------------------------------- */
+/* ---- the contestants: false if one cannot run the problem ------------------------------------------------------------------------------ */
 
 static bool run_ours(const struct contestant *self, const struct problem *p)
 {
@@ -67,7 +69,7 @@ static bool run_ours(const struct contestant *self, const struct problem *p)
                        stream) == 0;
 }
 
-/* A library of ours that chooses for itself has no problem that it cannot run. */
+/* A library of ours that is free to choose its kernel can run every problem. */
 static bool must_run(const struct contestant *self) { return self->run == run_ours && !self->forced; }
 
 static bool run_cublas(const struct contestant *self, const struct problem *p)
@@ -102,8 +104,8 @@ static struct contestant *add(const char *name, bool (*run)(const struct contest
     return c;
 }
 
-/* PATH[:ROW]. The loader gives one instance of a file however often it is opened, so a second instance, with a kernel of its own, is opened from
- * a copy of the file. The library reads its environment at the first call. */
+/* PATH[:ROW]. The loader returns the same instance of a file however often it is opened, so a second instance, with a forced kernel of its own, is
+ * opened from a copy of the file. The library reads its environment at the first call. */
 static void add_library(const char *what, const char *as, const char *its_precision)
 {
     char path[1024], copy[] = "/tmp/libgpugemm.XXXXXX", command[2200];
@@ -146,7 +148,7 @@ static void add_ladder(const char *folder)
 
 enum { MAX_SAMPLES = 300 };
 struct sample {
-    int64_t offset; /* in C, elements */
+    int64_t offset; /* in C, in elements */
     long double sum, size;
 };
 
@@ -182,16 +184,16 @@ static double worst_error(const struct problem *p, const struct sample *samples,
 
 static void flush_l2(void)
 {
-    enum { FLUSH = 256 << 20 }; /* more than any L2 so far */
+    enum { FLUSH = 256 << 20 }; /* more than any L2 cache so far */
     static device_ptr buffer;
     static unsigned value;
     if (buffer || cuMemAlloc_v2(&buffer, FLUSH) == 0)
         cuMemsetD32Async(buffer, value++, FLUSH / 4, stream);
 }
 
-/* Fills times[contestant][round], the contestants always in the same order, so that none follows itself more often than others: it would find its code
- * in the SMs' caches (three builds of one kernel for dgemm 224x4864x32, in reverse in every other round: 11.0, 14.9, 14.4 us). Returns the SM clock
- * meanwhile. */
+/* Fills times[contestant][round]. The contestants always run in the same order, so that none follows itself more often than others do: it would find
+ * its code in the SMs' caches (three builds of one kernel for dgemm 224x4864x32, in reverse order in every other round: 11.0, 14.9, 14.4 us). Returns
+ * the SM clock during the rounds. */
 static int time_rounds(const bool *able, const struct problem *p, int rounds, double times[][MAX_ROUNDS])
 {
     static handle events[MAX_CONTESTANTS][MAX_ROUNDS][2];
@@ -218,7 +220,7 @@ static int time_rounds(const bool *able, const struct problem *p, int rounds, do
     return clock;
 }
 
-/* A contestant's block: the median of its second half, the SM clock then, and the watts of all of it. */
+/* A contestant's block: the median of its second half, the SM clock in that half, and the mean power of the whole block. */
 struct block {
     double median, mhz, watts;
 };
@@ -233,14 +235,14 @@ static struct block time_block(int contestant, const struct problem *p, double t
     return (struct block){median(times[contestant], rounds), mhz, (energy() - joules) / (now() - start)};
 }
 
-/* times[contestant][n]: the median of its block n; MHz and watts are the means of all. Returns how many blocks each has. */
+/* times[contestant][n] is the median of its block n; MHz and watts are means over all blocks. Returns the number of blocks each contestant has. */
 static int time_blocks(const bool *able, const struct problem *p, double times[][MAX_ROUNDS], struct block *means)
 {
     enum { MOST = 50 };
-    const double FLUSH = 0.1e-3; /* seconds, about */
+    const double FLUSH = 0.1e-3; /* seconds, approximately */
     static double medians[MAX_CONTESTANTS][MOST];
     int able_count = 0, rounds[MAX_CONTESTANTS];
-    time_rounds(able, p, 2, times); /* to know how many calls a block is */
+    time_rounds(able, p, 2, times); /* to find out how many calls fit into a block */
     for (int c = 0; c < contestant_count; c++)
         able_count += able[c], rounds[c] = (int)fmin(ceil(block_seconds / 2 / (times[c][1] + FLUSH)), MAX_ROUNDS);
     const int blocks = (int)fmin(fmax(seconds / (block_seconds * able_count), 3), MOST);
@@ -255,7 +257,7 @@ static int time_blocks(const bool *able, const struct problem *p, double times[]
     return blocks;
 }
 
-/* Microseconds that a call takes on the host, enqueueing it: in batches too short to fill the queue, the GPU having nothing else to do. */
+/* Microseconds of host time per call for enqueueing it: in batches too short to fill the queue, with the GPU otherwise idle. */
 static void time_calls(const bool *able, const struct problem *p, double times[][MAX_ROUNDS])
 {
     enum { BATCHES = 15 };
@@ -281,20 +283,20 @@ static void time_calls(const bool *able, const struct problem *p, double times[]
     printf("\n");
 }
 
-/* ---- a row of the table, a list, the sum of a list --------------------------------------------------------------------------------------- */
+/* ---- a row of the table, a list, the summary of a list ----------------------------------------------------------------------------------- */
 
-/* What the sum of a list is made of: the ratios to cuBLAS, and the sizes they belong to. */
+/* The data for the summary of a list: the ratios to cuBLAS, and the sizes they belong to. */
 struct ratios {
     int count;
     double ratio[1024];
     char where[1024][64];
     int64_t n[1024]; /* 0: not square */
-    int missed;      /* rows where another kernel or build of ours was faster than the first, and by how much at most */
+    int missed;      /* rows in which another kernel or build of ours was faster than the first, and by how much at most */
     double most_missed;
 };
 
-/* The time that no GPU of this kind can beat: multiply-adds at its peak, or A and B read and C written once, at the bandwidth that a copy reaches. */
-static double peak_flops[2], bandwidth; /* by type; a second */
+/* The lower bound on time for this GPU: multiply-adds at its peak rate, or A and B read and C written once at the bandwidth that a copy reaches. */
+static double peak_flops[2], bandwidth; /* by type, per second */
 
 static void find_roofline(void)
 {
@@ -338,7 +340,7 @@ static void summarise(const struct ratios *all, const char *title, int64_t low, 
                exp(logarithms / count), all->ratio[least], all->where[least], below_1, below_98);
 }
 
-/* Returns whether all results were right. */
+/* Returns whether all results were correct. */
 static bool measure(struct problem p, const char *list, const char *size, bool calls, struct ratios *ratios)
 {
     static double times[MAX_CONTESTANTS][MAX_ROUNDS];
@@ -346,7 +348,7 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     double error[MAX_CONTESTANTS] = {0}, slowest = 0, medians[MAX_CONTESTANTS];
     bool able[MAX_CONTESTANTS] = {0}, right = true;
     struct gpugemm_decision decision = {.kernel = ""};
-    double best = INFINITY; /* the fastest other of our rows or builds, as a multiple of the first's time */
+    double best = INFINITY; /* the fastest other row or build of ours, as a multiple of the first's time */
     char where[64];
     const size_t element = p.dbl ? 8 : 4;
     const double limit = strcmp(precision, "tf32") && strcmp(family, "worst") ? (double)p.k + 2 : INFINITY;
@@ -371,7 +373,7 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     }
     if (calls)
         return time_calls(able, &p, times), right;
-    if (slowest < 0.2) { /* else that was warm-up enough */
+    if (slowest < 0.2) { /* otherwise that was warm-up enough */
         time_rounds(able, &p, 2, times);
         double start = now();
         time_rounds(able, &p, 2, times);
@@ -426,7 +428,7 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     return right;
 }
 
-/* n, MxNxK, each with +P and @E. */
+/* n or MxNxK, each optionally with +P and @E. */
 static struct problem parse_size(const char *size, bool dbl, const char *layout)
 {
     long long m = 0, n = 0, k = 0, pitch = 0, off = 0;
@@ -443,7 +445,7 @@ static struct problem parse_size(const char *size, bool dbl, const char *layout)
 
 static const char *next_layout(const char *layout) { return (layout = strchr(layout, ',')) ? layout + 1 : NULL; }
 
-/* Memory for the largest operands of the list, full of random data. */
+/* Allocates memory for the largest operands of the list and fills it with random data. */
 static void make_operands(bool dbl, const char *list_sizes)
 {
     int64_t most[3] = {0};
@@ -468,7 +470,7 @@ static void make_operands(bool dbl, const char *list_sizes)
         for (int64_t done = PERIOD * element; done < bytes; done *= 2)
             cuMemcpyDtoD_v2(operands[o] + (size_t)done, operands[o], (size_t)(done < bytes - done ? done : bytes - done));
     }
-    cuCtxSynchronize(); /* these copies may return before they have ended, and `stream` does not wait for them */
+    cuCtxSynchronize(); /* these copies may return early, and `stream` is not ordered after them */
 }
 
 static bool run_list(const char *name, const char *list_sizes, bool calls)

@@ -1,10 +1,10 @@
-/* declined.c — what a declined call costs: 8×8×8 products through libgpugemm beside the same through the real BLAS directly.
+/* declined.c — what a declined call costs: 8×8×8 products through libgpugemm, compared with the same calls to the real BLAS.
  *
  *   declined [--lib PATH] [--blas PATH] [--batches N]
  *
- * With operands in the program's data, in its heap, and in memory mapped for them, where a GPU's could be: where there is a CUDA driver, which this
- * program loads, the library has to ask it about those. Batches of 500 calls, after as many that only warm up, the two libraries in turn: the
- * median over batches, in nanoseconds a call, and, in brackets, the least. */
+ * Operands are in the program's data, in its heap, and in mapped memory. The last kind could be GPU memory, so the library has to ask the CUDA driver
+ * about it, where there is one (this program loads it). Batches of 500 calls, after 500 that only warm up, the two libraries in turn. Prints the
+ * median over batches in nanoseconds per call, and in brackets the minimum. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-static const char *const names[] = {"dgemm_", "sgemm_", "cblas_dgemm", "cblas_sgemm"}; /* call() goes by this order */
+static const char *const names[] = {"dgemm_", "sgemm_", "cblas_dgemm", "cblas_sgemm"}; /* call() relies on this order */
 enum { N = 8, CALLS = 500, MAX_BATCHES = 2000, BYTES = N * N * sizeof(double) };
 static const int n = N;
 static const void *a, *b;
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
             batches = atoi(argv[i + 1]);
     batches = batches < 1 ? 1 : batches > MAX_BATCHES ? MAX_BATCHES : batches;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    setenv("GPUGEMM_BLAS", blas, 0); /* the same object for both */
+    setenv("GPUGEMM_BLAS", blas, 0); /* both use the same BLAS */
     void *ours = dlopen(lib, RTLD_NOW | RTLD_LOCAL), *theirs = ours ? dlopen(blas, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!theirs)
         return fprintf(stderr, "%s\n", dlerror()), 1;

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: the figures that the README quotes, as text and CSV in the folder OUT. Wants a build
-# in build/. Each part takes less than 200 seconds (tests 300) and leaves OUT/PART.txt and its CSVs, so that they can be made one at a time; without PART all of
-# them. What stands behind a + runs at the same time, on the next GPU and a share of the cores of its own. sgemm is in strict
-# precision in device and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and five:
+# evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: makes the figures that the README quotes, as text and CSV in the folder OUT.
+# Needs a build in build/. Each part takes less than 200 seconds (tests 300) and writes OUT/PART.txt and its CSVs, so parts can be made one at a time;
+# without PART all are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. sgemm runs in strict
+# precision in device and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and of five:
 #   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
 #
-#   tests    ctest, eight tests at a time: those whose programs are there
+#   tests    ctest, eight tests at a time: those whose programs are installed
 #   sanitizer  compute-sanitizer over the kernels
 #   calls    random calls under every name, on the GPU, against OpenBLAS
 #   declined what a declined call costs
-#   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; time of a call on the host
+#   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; host time of a call
 #   random   70 shapes drawn once, beside cuBLAS
 #   rows     the same by every row, forced: what bench/fit.c fits kernels.def to
-#   block    dgemm and cuBLAS's each for itself, where the power limit rules the clock
+#   block    dgemm and cuBLAS's, each running alone, where the power limit determines the clock
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
 #   accuracy the errors of sgemm in each precision, over all families of operands
 #   tiers    each tensor tier forced: the sanitizers, 1000 repeats, graphs, special values, shapes, random calls
@@ -23,12 +23,12 @@
 #   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor; large ones beside strict
 #   compare  the same of all sizes, in the default precision, without the floor: the README's table and picture
 #   small    short calls, whole processes, many threads
-#   dispatch 40 sizes: is the default ever the slower choice, of three processes each the middle one
+#   dispatch 40 sizes: is the default ever the slower choice; the middle one of three processes each
 #   core     out of core: little GPU memory
 #   mixed    twelve threads, mixed sizes, every result checked, for two minutes
 #   main     examples/numpy_matmul.py
-# The pictures are made from the CSVs, where matplotlib is: bench/pictures.py OUT. GPULIBS (see tests/lib.sh) brings OpenBLAS and the netlib testers where
-# Debian's packages are not. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
+# Where matplotlib is installed, bench/pictures.py OUT makes the pictures from the CSVs. GPULIBS (see tests/lib.sh) provides OpenBLAS and the netlib
+# testers on machines without Debian's packages. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
 set -u
 cd "$(dirname "$0")/.." || exit
 case ${1:-} in -*) echo "usage: evidence.sh OUT [PART...]: OUT is a folder, not $1" >&2; exit 64 ;; esac
@@ -41,16 +41,16 @@ commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
 cuda=$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))' 2> /dev/null)
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$cuda:/usr/local/cuda/lib64 NVIDIA_TF32_OVERRIDE=0 GPUGEMM_BLAS=$blas
 
-# OpenBLAS 0.3.21 does not know the newest processors and takes the kernels of 2004 for them.
+# OpenBLAS 0.3.21 does not know the newest processors and uses its kernels of 2004 on them.
 like() { if grep -q -m1 avx512f /proc/cpuinfo; then OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE-SkylakeX} "$@"; else "$@"; fi; }
 
 bench() { GPUGEMM_PRECISION=strict timeout 140 "$build/tests/bench" --lib "$lib" --commit "$commit" "$@"; }
 host() { like timeout 200 "$build/tests/host" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/host-$1.csv" "${@:2}"; }
 load() { like timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --commit "$commit" --part "$1" --csv "$out/load-$1.csv" "${@:2}"; }
-accuracy() { timeout 185 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # which has cuBLAS in TF32, too
+accuracy() { timeout 185 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # it runs cuBLAS in TF32, too
 fuzz() { GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 500000 --threads 8 --expect-gpu "$@" | tail -1; }
 
-# A tensor tier; racecheck looks at its kernels alone, and at calls in which no other kernel with clusters runs (tests/t_sanitizer.sh)
+# A tensor tier. racecheck checks its kernels alone, and only calls in which no other kernel with clusters runs (tests/t_sanitizer.sh).
 tier() {
     export GPUGEMM_MODE=gpu GPUGEMM_KERNEL=$1 GPUGEMM_PRECISION=fp32
     for tool in memcheck synccheck initcheck; do
@@ -80,7 +80,7 @@ part() {
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
         ;;
     random) bench --list random --seconds 0.05 --csv "$out/random.csv" ;;
-    rows) # a copy of the library each, all of whose thread-local storage the loader must find room for
+    rows) # one copy of the library each; the loader must find room for the thread-local storage of them all
         for type in s d; do
             local rows
             mapfile -t rows < <(sed -nE "s/^GG_KERNEL\(((${type}gemm|multistage)_[a-z0-9_]+), .*, GG_${type^^}, .*/\1/p" cuda/kernels.def)

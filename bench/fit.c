@@ -1,15 +1,15 @@
-/* fit.c — select.c's cost model against what bench has measured, and its rows' `rate` and `start` fitted to that.
+/* fit.c — compares select.c's cost model with bench's measurements, and fits the `rate` and `start` of its rows to them.
  *
  *   fit [--check] [--rounds N] [--cc 90] [--sms 132] [--clock 1980] [--bandwidth 4.917e12] CSV...
  *
- * CSV: bench's, of operands in GPU memory and strict sgemm or dgemm. Times count that are a library's own choice, whose row the file names, and those
- * of a row that was forced (--lib PATH:ROW; then all rows of a problem stand together, and what is lost by choosing one of them by the model is
- * known, too). How a row cuts k, the file does not say: it is taken to be what select.c would do now. The GPU is an H200 unless said.
+ * CSV: files of bench, operands in GPU memory, strict sgemm or dgemm. Two kinds of times count: those of a library's own choice, where the file names
+ * the row, and those of a forced row (--lib PATH:ROW; then all rows of a problem are known, and so is what is lost by choosing among them by the
+ * model). The file does not say how a row cuts k; it is taken to be what select.c would do now. The GPU is an H200 unless the options say otherwise.
  *
- * Prints for each row how far its predictions are off. --check: status 1 if the mean of all, or too many of them, are too far off.
- * --rounds: changes rate and start, one by one, while that makes the mean or what is lost smaller, and prints them as kernels.def wants them. To fit
- * another GPU: `bench/evidence.sh OUT rows` there, then this, with the GPU's data. Rows whose speed the power limit rules (n >= 4096) want problems of
- * that size beside them, or they are fitted to a rate that they keep for a millisecond. */
+ * Prints for each row how far off its predictions are. --check: exit status 1 if the mean of all, or too many of them, are too far off. --rounds:
+ * changes rate and start, one by one, as long as that reduces the mean error or the loss, and prints them in the form of kernels.def. To fit another
+ * GPU: run `bench/evidence.sh OUT rows` there, then this with the GPU's data. Rows whose speed is set by the power limit (n >= 4096) need problems of
+ * that size in the data; otherwise they are fitted to a rate that they hold for a millisecond only. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "../src/select.c"
 
-/* What select.c takes from others: machine code, of which there is none here, and chains, which serve no strict product. */
+/* What select.c needs from other files: machine code, of which there is none here, and chains, which serve no strict product. */
 #undef GG_KERNEL
 #define GG_KERNEL(name, file, ...) const unsigned char gg_image_##file[1];
 #include "../cuda/kernels.def"
@@ -39,11 +39,11 @@ struct measured {
     struct gg_gemm p;
     struct gg_kernel *row;
     double seconds, predicted;
-    int problem; /* those of one problem follow each other */
+    int problem; /* measurements of one problem are adjacent */
 };
 
 static struct gg_arch arch = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.917e12};
-static struct gg_kernel rows[ROWS]; /* gg_kernels, changed */
+static struct gg_kernel rows[ROWS]; /* a copy of gg_kernels that the fit changes */
 static struct measured *all;
 static int count;
 
@@ -121,8 +121,8 @@ static void read_csv(const char *path)
 
 /* ---- how far off, and what it costs ------------------------------------------------------------------------------------------------------ */
 
-/* The mean error, and the time lost by choosing the row that is predicted to be the fastest of those measured; soft: of rows predicted within some
- * percent of it each counts, so that it changes smoothly. */
+/* The mean error, and the time lost by choosing, of the measured rows, the one predicted to be the fastest. soft: rows predicted within some percent
+ * of it count too, each with a weight, so that the loss changes smoothly. */
 struct loss {
     double error, lost, far; /* far: the share of predictions more than a third off */
 };
@@ -142,7 +142,7 @@ static struct loss judge(bool soft)
             best = fmin(best, all[end].seconds), fastest = fmin(fastest, all[end].predicted);
         }
         for (int i = first; i < end; i++) {
-            const double weight = pow(best / all[i].seconds, 3), error = fabs(off(&all[i])); /* a slow row may well be taken for a bad one */
+            const double weight = pow(best / all[i].seconds, 3), error = fabs(off(&all[i])); /* the prediction for a slow row matters less */
             const double chosen = soft ? exp(-log(all[i].predicted / fastest) / WITHIN) : all[i].predicted == fastest;
             loss.error += weight * fmin(error, 0.5), loss.far += weight * (error > log(4.0 / 3)), weights += weight;
             sum += chosen, lost += chosen * log(all[i].seconds / best);
@@ -174,7 +174,7 @@ static void print_rows(void)
 
 /* ---- the fit ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* Each number up and down by its step, which grows when that helps, and shrinks when it does not. */
+/* Moves each number up and down by its step. The step grows when that helps and shrinks when it does not. */
 static void fit(int rounds)
 {
     static double steps[ROWS][2];

@@ -3,19 +3,20 @@
  *   host --part large|precision|small|dispatch [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
  *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd] [--processes 1]
  *
- * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in
- * the default precision, in strict, and against the floor), small (latency), dispatch (40 sizes: is the default ever slower than OpenBLAS with its
- * best number of threads, or than the forced GPU?). --sizes replaces the sizes of large and dispatch. Whole processes, many callers and little GPU
- * memory are load.c's.
+ * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in the
+ * default precision, in strict, and against the floor), small (latency), dispatch (40 sizes: is the default ever slower than OpenBLAS with its best
+ * number of threads, or than the forced GPU?). --sizes replaces the sizes of large and dispatch. Whole processes, many callers and little GPU memory
+ * are load.c's subject.
  *
- * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process: this program starts itself again
- * for each of them, and the processes run one after another; with --processes N N times, and the process with the middle time counts, case by case:
- * a process has luck of its own (OpenBLAS, 8000x1x8000: 3 of 15 took 4.2 to 4.5 ms, 11 6.9 to 7.7). In one, a case is verified at sampled
- * elements (C poisoned there), called again for warm-up (ours for 0.1 s: it learns who is faster), then timed by the wall clock, short calls in
- * batches of 50 us: the median of as many as fit `seconds`; the last one says who served. Products of up to 64 x 64 x 64, for which OpenBLAS uses one
- * thread, take turns with OpenBLAS in our process instead. Operands are a case's own: in the heap below 128 KB, as malloc has it, else in mapped
- * memory of 4 KB pages; or page-locked. The floor of a case: the largest of bytes in over the rate of a large pinned copy to the GPU, bytes out
- * likewise, and the time our kernels take on operands in GPU memory, all measured in this run. */
+ * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process. This program starts itself again
+ * for each contestant, and the processes run one after another. With --processes N each runs N times, and for each case the process with the middle
+ * time counts, because times vary from process to process (OpenBLAS, 8000x1x8000: 3 of 15 took 4.2 to 4.5 ms, 11 6.9 to 7.7). Within a process a case
+ * is verified at sampled elements (C is filled with NaN there), called again for warm-up (ours for 0.1 s: it learns which side is faster), then timed
+ * by the wall clock, short calls in batches of 50 us: the median of as many as fit into `seconds`. The last call tells who served. For products of up
+ * to 64 x 64 x 64 OpenBLAS uses one thread; these take turns with OpenBLAS in our process instead. Each case has operands of its own: below 128 KB in
+ * the heap, as malloc would place them, else in mapped memory with 4 KB pages; or page-locked. The floor of a case is the largest of three times:
+ * bytes in at the rate of a large pinned copy to the GPU, bytes out likewise, and the time our kernels take on operands in GPU memory, all measured
+ * in this run. */
 #include <getopt.h>
 
 #include "problem.h"
@@ -92,8 +93,8 @@ static void make_cases(void)
     }
 }
 
-/* So small that OpenBLAS uses one thread: it can take turns with us in one process, and has to, for the same call differs by 15 % from process to
- * process. */
+/* So small that OpenBLAS uses one thread. Such cases can take turns with us in one process, and must, because the same call differs by 15 % from
+ * process to process. */
 static bool is_tiny(const struct problem *p) { return p->m * p->n * p->k <= 64 * 64 * 64; }
 
 static bool comparing(void) { return !strcmp(part, "compare"); }
@@ -143,7 +144,7 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     double start = now();
     run(p, a, b, c);
     double once = now() - start;
-    for (double warm = now(); in_turn && !comparing() && once < 5e-3 && now() - warm < 0.1;) /* ours has to find out who is faster: that passes */
+    for (double warm = now(); in_turn && !comparing() && once < 5e-3 && now() - warm < 0.1;) /* ours has to learn which side is faster */
         run(p, a, b, c);
     static fortran_gemm *direct[2];
     bool turns = in_turn && is_tiny(p) && !comparing();
@@ -155,7 +156,7 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     r.rounds = (int)fmin(seconds / (once * batch), MAX_ROUNDS);
     r.rounds = r.rounds >= 3 ? r.rounds : once < 1 ? 3 : 1;
     for (int round = 0; round < r.rounds; round++) {
-        for (int i = turns ? -1 : 0; i < batch; i++) { /* after the other one's the first one warms up */
+        for (int i = turns ? -1 : 0; i < batch; i++) { /* after a call of the other, the first call only warms up */
             start = i > 0 ? start : now();
             run(p, a, b, c);
         }
@@ -179,7 +180,7 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     return r;
 }
 
-/* Bytes a second of a large copy between page-locked and GPU memory. */
+/* Bytes per second of a large copy between page-locked and GPU memory. */
 static double copy_rate(bool up)
 {
     enum { BYTES = 512 << 20 };
@@ -215,7 +216,7 @@ static struct result time_floor(const struct problem *p)
                 cuMemFree_v2(on_gpu[o]);
             if (cuMemAlloc_v2(&on_gpu[o], held[o] = bytes[o]))
                 exit((fprintf(stderr, "no GPU memory\n"), 1));
-            for (size_t at = 0; at < bytes[o]; at += sizeof random_s) /* small random numbers in either type */
+            for (size_t at = 0; at < bytes[o]; at += sizeof random_s) /* small random numbers, read as either type */
                 cuMemcpyHtoD_v2(on_gpu[o] + at, random_s, bytes[o] - at < sizeof random_s ? bytes[o] - at : sizeof random_s);
         }
     cuCtxSynchronize();
@@ -276,7 +277,7 @@ static void open_contestant(const struct contestant *who)
             exit(77);
 }
 
-/* OpenBLAS's threads spin for a while after it is loaded or has served a call, on the cores that copies want. A case is to be measured for itself. */
+/* OpenBLAS's threads spin for a while after it is loaded or has served a call, on the cores that copies need. They must not disturb the next case. */
 static void let_spinning_end(void) { usleep(200000); }
 
 static int contest(const struct contestant *who)
@@ -342,7 +343,7 @@ static int by_median(const void *x, const void *y)
     return (a->median > b->median) - (a->median < b->median);
 }
 
-/* Of the processes that have run this case the one with the middle time. */
+/* Of the processes that have run this case, returns the one with the middle time. */
 static struct result middle(struct result *of)
 {
     int ran = 0;
@@ -376,7 +377,7 @@ static int contest_all(char **argv, int argc)
     bool right = true;
     int ours = by_name("gpugemm"), forced = by_name("gpugemm_forced"), floor_ = by_name("floor"), late = 0, compared = 0, latest = -1;
     double worst = 0;
-    for (int i = 0; i < processes * CONTESTANTS; i++) { /* all of them once, then again */
+    for (int i = 0; i < processes * CONTESTANTS; i++) { /* all contestants once, then again */
         const int w = i % CONTESTANTS;
         bool any = false;
         for (int c = 0; c < case_count; c++)

@@ -1,10 +1,10 @@
-/* load.c — libgpugemm under other loads than one caller's: whole processes, many callers, little GPU memory.
+/* load.c — libgpugemm under loads other than one caller's: whole processes, many callers, little GPU memory.
  *
  *   load --part start|threads|mixed|core [--seconds 30] [--csv FILE] [--lib PATH] [--blas PATH] [--commit TEXT]
  *
- * start: a process that does one dgemm, ours against OpenBLAS's, the processes taking turns. threads: calls a second of several threads at once. mixed: 12 of
- * them with sizes to 2048, types and layouts mixed, every result checked, for `seconds`. core: dgemm of n = 24576 in 2 GB of GPU memory, against all of
- * it, and how much of that it really took. */
+ * start: a process that does one dgemm, ours against OpenBLAS's, the processes taking turns. threads: calls per second of several threads at once.
+ * mixed: 12 threads with sizes to 2048, types and layouts mixed, every result checked, for `seconds`. core: dgemm of n = 24576 limited to 2 GB of GPU
+ * memory, against all of it, and how much it really took. */
 #include <getopt.h>
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@
 
 static const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *part = "start";
 
-/* For run(); ends the program where the library or a GPU is missing. */
+/* For run(); ends the program if the library or a GPU is missing. */
 static void open_ours(void)
 {
     __typeof__(gpugemm_warmup) *warmup;
@@ -90,7 +90,7 @@ static void *call_on(void *argument)
     return NULL;
 }
 
-/* Calls a second of so many threads, each with operands of its own. */
+/* Calls per second of `threads` threads, each with its own operands. */
 static double throughput(bool dbl, int64_t n, int threads, double duration)
 {
     struct caller callers[16];
@@ -203,7 +203,7 @@ static int soak(double duration)
 
 /* ---- little GPU memory ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Least free GPU memory while it runs. */
+/* Records the least free GPU memory while it runs. */
 static void *watch_memory(void *least)
 {
     handle library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -220,7 +220,7 @@ static void *watch_memory(void *least)
     return NULL;
 }
 
-/* A verified call, then three. */
+/* One verified call, then three timed ones. */
 static struct result time_calls(const struct problem *p)
 {
     double times[3];

@@ -1,5 +1,5 @@
-/* problem.h — a product of operands in host memory, for host.c and load.c: its operands, one call of whoever is in `fortran`, the same verified; the line of
- * the CSV; and the program started again, for what is to be measured in a process of its own. */
+/* problem.h — for host.c and load.c, a product of operands in host memory: its operands, one call of the gemm that `fortran` points to, a verified
+ * call; the line of the CSV; and starting this program again, for what is to be measured in a process of its own. */
 #ifndef PROBLEM_H
 #define PROBLEM_H
 
@@ -48,7 +48,7 @@ static void *fill(void *argument)
 
 static char *operands[3];
 static size_t operand_bytes[3];
-static const size_t mapped_from = 128 << 10; /* bytes: from there on malloc, too, takes pages of their own, and not the heap */
+static const size_t mapped_from = 128 << 10; /* bytes: from this size on malloc, too, takes pages of their own instead of the heap */
 
 static inline void drop_operands(bool pinned)
 {
@@ -63,7 +63,8 @@ static inline void drop_operands(bool pinned)
     }
 }
 
-/* A case's own operands, full of random data: the same pages, touched by the same threads, whoever else and whatever other case is measured. */
+/* The operands of a case, full of random data: always the same pages, touched by the same threads, whichever contestant and whichever other cases are
+ * measured. */
 static inline void make_operands(const struct problem *p)
 {
     const bool pinned = p->pinned;
@@ -95,7 +96,7 @@ static inline void make_operands(const struct problem *p)
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------------------- */
 
 static fortran_gemm *fortran[2];
-static handle cublas_xt; /* not NULL: it serves instead */
+static handle cublas_xt; /* if not NULL, it serves instead */
 
 static inline void run(const struct problem *p, const void *a, const void *b, void *c)
 {
@@ -119,7 +120,7 @@ static inline double *element_of(const struct problem *p, void *c, int64_t i, in
     return value;
 }
 
-/* One verified call: the largest error of some elements, in u (|A||B| + |C|). */
+/* One verified call: returns the largest error of some elements, in u (|A||B| + |C|). */
 static inline double verified_call(const struct problem *p, const void *a, const void *b, void *c)
 {
     enum { SAMPLES = 100 };
@@ -147,7 +148,7 @@ static inline double verified_call(const struct problem *p, const void *a, const
 
 /* ---- processes, results ------------------------------------------------------------------------------------------------------------------- */
 
-/* Starts this program again; its standard output is read through *out. The variables of `with` (name, value, name, value, NULL) are set in it. */
+/* Starts this program again, with the variables of `with` (name, value, name, value, NULL) set; its standard output is read through *out. */
 static inline pid_t start_again(char *const *arguments, const char *const *with, FILE **out)
 {
     int ends[2];
@@ -171,7 +172,7 @@ static inline pid_t start_again(char *const *arguments, const char *const *with,
 
 static FILE *csv;
 
-/* What is measured where; the CSV's heading, if there is to be one. */
+/* Prints what is measured on which machine, and the heading of the CSV if one is wanted. */
 static inline void begin_report(const char *part, const char *csv_path, const char *remark)
 {
     find_commit();

@@ -1,6 +1,6 @@
-/* rig.h — what the benchmark programs share: the driver, cuBLAS and NVML opened at run time, the machine in words, random operands, medians.
+/* rig.h — what the benchmark programs share: the driver, cuBLAS and NVML opened at run time, a description of the machine, random operands, medians.
  *
- * Everything but libc is opened by dlopen; what is not there is left out of the comparison. Random data have a prime period, so that operands of
+ * Everything but libc is opened by dlopen; what is missing is left out of the comparison. The random data have a prime period, so that operands of
  * any size, on the host and on the GPU, can be made by copying and read back by index. */
 #ifndef RIG_H
 #define RIG_H
@@ -83,9 +83,9 @@ static inline bool resolved(void *library, const char *name, void *pointer)
     return *(void **)pointer != NULL;
 }
 
-static char bus_id[32]; /* of the GPU: NVML knows nothing of CUDA_VISIBLE_DEVICES */
+static char bus_id[32]; /* of the GPU: NVML does not know CUDA_VISIBLE_DEVICES */
 
-/* What NVML says of it: `what` is nvmlDeviceGetClockInfo or …TotalEnergyConsumption. */
+/* Asks NVML about the GPU: `what` is nvmlDeviceGetClockInfo or …TotalEnergyConsumption. */
 static inline void *ask_board(const char *what, handle *board)
 {
     static handle found;
@@ -101,7 +101,7 @@ static inline void *ask_board(const char *what, handle *board)
     return found && resolved(nvml, what, &ask) ? ask : NULL;
 }
 
-/* The SM clock now, in MHz: to be asked while the GPU works. 0 where NVML does not say. */
+/* The SM clock now, in MHz: to be asked while the GPU works. 0 if NVML does not say. */
 static inline int sm_clock(void)
 {
     handle board;
@@ -110,7 +110,7 @@ static inline int sm_clock(void)
     return clock_info && clock_info(board, 1 /* NVML_CLOCK_SM */, &mhz) == 0 ? (int)mhz : 0;
 }
 
-/* Joules that the GPU has taken since some time; 0 where NVML does not say. */
+/* Joules that the GPU has consumed since some fixed time; 0 if NVML does not say. */
 static inline double energy(void)
 {
     handle board;
@@ -132,7 +132,7 @@ static inline void describe_machine(void)
         pclose(p);
 }
 
-/* The first GPU, its primary context current, and `stream`. */
+/* Opens the first GPU, makes its primary context current, and creates `stream`. */
 static inline bool open_gpu(void)
 {
     void *library = open_first((const char *[]){"libcuda.so.1", NULL});
@@ -144,7 +144,7 @@ static inline bool open_gpu(void)
     if (!all || cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
         cuStreamCreate(&stream, 1 /* CU_STREAM_NON_BLOCKING */))
         return false;
-    int khz = 0, major = 0, minor = 0; /* attributes by their numbers in cuda.h, which need not be here */
+    int khz = 0, major = 0, minor = 0; /* attributes by their numbers in cuda.h, which need not be installed here */
     cuDeviceGetAttribute(&sm_count, 16, device), cuDeviceGetAttribute(&khz, 13, device);
     cuDeviceGetAttribute(&major, 75, device), cuDeviceGetAttribute(&minor, 76, device);
     sm_mhz = khz / 1000, compute_capability = 10 * major + minor;
@@ -198,7 +198,7 @@ static inline int ascending(const void *a, const void *b)
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Sorts. */
+/* Sorts x. */
 static inline double median(double *x, int count)
 {
     qsort(x, (size_t)count, sizeof *x, ascending);
@@ -207,7 +207,7 @@ static inline double median(double *x, int count)
 
 /* ---- random operands in (-1, 1) ------------------------------------------------------------------------------------------------------ */
 
-enum { PERIOD = 4194301, B_STARTS = 1234567 }; /* elements; where in the period B begins */
+enum { PERIOD = 4194301, B_STARTS = 1234567 }; /* in elements; B_STARTS: where in the period B begins */
 static double random_d[PERIOD];
 static float random_s[PERIOD];
 
@@ -217,8 +217,7 @@ static inline double draw_uniform(uint64_t *x)
     return (double)(int64_t)*x * 0x1p-63;
 }
 
-/* uniform in (-1, 1); normal; wide: uniform times exp(4 normal), 50 binades and more; worst: wide with an infinity, a NaN and subnormals among them
- */
+/* uniform in (-1, 1); normal; wide: uniform times exp(4 normal), 50 binades and more; worst: wide, with an infinity, a NaN and subnormals in it */
 static inline void draw_family(const char *family)
 {
     bool uniform = !strcmp(family, "uniform"), normal = !strcmp(family, "normal"), worst = !strcmp(family, "worst");
@@ -240,8 +239,8 @@ static inline void draw_family(const char *family)
 
 static inline void draw_data(void) { draw_family("uniform"); }
 
-/* Element (i, j) of op(A) op(B) and of |op(A)| |op(B)|, k long, as far as `long double` is exact; a and b are the indices of the first elements
- * that are multiplied, and of how many elements on the next ones lie. */
+/* Element (i, j) of op(A) op(B) and of |op(A)| |op(B)|, k long, as far as `long double` is exact. a and b are the indices of the first elements
+ * multiplied, a_step and b_step the distances to the next ones. */
 static inline void exact_element(bool dbl, int64_t k, int64_t a, int64_t a_step, int64_t b, int64_t b_step, long double *sum, long double *size)
 {
     int64_t i = a % PERIOD, j = (b + B_STARTS) % PERIOD;

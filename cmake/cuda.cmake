@@ -1,6 +1,6 @@
-# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>.
-# What ptxas says of registers and spills is kept beside it, <stem>.log, for tests/t_resources.sh.
-# CMake's own CUDA language is not used: it would link the CUDA runtime, and there is nothing to link. Sets GPUGEMM_CUDA to OFF without nvcc.
+# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>. The
+# report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would
+# link the CUDA runtime, which the library does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
 if(GPUGEMM_CUDA)
   find_program(GPUGEMM_NVCC nvcc HINTS $ENV{CUDACXX} ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin DOC "The CUDA compiler")
@@ -23,8 +23,8 @@ else()
   set(GPUGEMM_CUDA_INCLUDE "")
 endif()
 
-# -gencode flags for GPUGEMM_CUDA_ARCHITECTURES, less those this nvcc does not know. SASS for each; PTX of the last one without a letter, which
-# later GPUs compile for themselves; if all have a letter, of the last one's base.
+# -gencode flags for GPUGEMM_CUDA_ARCHITECTURES, except those that this nvcc does not know. SASS for each, and PTX of the last one without a letter,
+# which the driver compiles for later GPUs; if all have a letter, PTX of the last one's base architecture.
 function(gpugemm_gencode result)
   foreach(arch ${GPUGEMM_CUDA_ARCHITECTURES})
     execute_process(COMMAND ${GPUGEMM_NVCC} --dryrun -cubin -arch=sm_${arch} -x cu /dev/null
@@ -52,13 +52,13 @@ function(gpugemm_gencode result)
   message(STATUS "gpugemm: kernels for compute capability ${kept}, and PTX for ${last}")
   set(${result} ${flags} -gencode=arch=compute_${last},code=compute_${last} PARENT_SCOPE)
   list(JOIN built "," built)
-  target_compile_definitions(gpugemm_flags INTERFACE GG_BUILT_FOR=${built} GG_PTX_FOR=${last}) # code_for in select.c
-  if(NOT kept MATCHES "90a") # then select.c must not choose what needs it
+  target_compile_definitions(gpugemm_flags INTERFACE GG_BUILT_FOR=${built} GG_PTX_FOR=${last}) # for code_for in select.c
+  if(NOT kept MATCHES "90a") # then select.c must not choose rows that need it
     target_compile_definitions(gpugemm_flags INTERFACE GG_WITHOUT_SM90A)
   endif()
 endfunction()
 
-# Assembly sources for the library, one a kernel file.
+# Makes the assembly sources for the library, one for each kernel file.
 function(gpugemm_embed_kernels result)
   gpugemm_gencode(gencode)
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu)
@@ -70,7 +70,7 @@ function(gpugemm_embed_kernels result)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
     set(level 3)
     if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")
-      set(level 1) # cuda/ffma.cuh says why
+      set(level 1) # the reason is in cuda/ffma.cuh
     endif()
     add_custom_command(OUTPUT ${image}.fatbin
       COMMAND sh -c "\"$0\" \"$@\" 2> '${image}.log' || { cat '${image}.log' >&2; exit 1; }; grep -i 'warning' '${image}.log' >&2 || :"

@@ -1,4 +1,4 @@
-# man.cmake — the man pages; libgpugemm(3)'s list of the environment is config.def's, whose rows it takes when CMake runs.
+# man.cmake — the man pages; the list of environment variables in libgpugemm(3) is made from config.def's rows when CMake runs.
 
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/config.def docs/libgpugemm.3.in)
 file(READ src/config.def rows)

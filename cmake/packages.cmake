@@ -1,7 +1,7 @@
 # packages.cmake — Debian packages by CPack: libgpugemm0 (the library, an alternative for libblas.so.3), libgpugemm-dev, gpugemm (the command).
 #   cmake --preset package && cmake --build --preset package && (cd build-package && cpack)
-# The preset installs to /usr, where GNUInstallDirs takes the multiarch folder. The alternative's priority is below that of the reference BLAS (10): it
-# is never chosen by itself.
+# The preset installs to /usr, for which GNUInstallDirs chooses the multiarch folder. The alternative's priority is below that of the reference BLAS
+# (10), so it is never chosen automatically.
 
 if(NOT CMAKE_INSTALL_LIBDIR MATCHES "^lib/(.+-linux-gnu.*)$") # not Debian's layout: nothing to package here
   return()
@@ -17,14 +17,14 @@ foreach(package library=libgpugemm0 development=libgpugemm-dev command=gpugemm)
   install(FILES LICENSE DESTINATION share/doc/${name} RENAME copyright COMPONENT ${component})
 endforeach()
 
-# A folder of its own, as every BLAS has, with the name programs ask for.
+# A folder of its own, as every BLAS has, with the file name that programs ask for.
 install(CODE "
   set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/gpugemm\")
   file(MAKE_DIRECTORY \"\${folder}\")
   file(CREATE_LINK ../libgpugemm.so.0 \"\${folder}/libblas.so.3\" SYMBOLIC)
   list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/gpugemm/libblas.so.3\")" COMPONENT library)
 
-# What the code asks of libc6; headers of 2.38 and newer replace sscanf and strtol by theirs. tests/t_packages.sh looks.
+# The oldest libc6 that the code runs with: headers of 2.38 and newer replace sscanf and strtol by new versions. Checked by tests/t_packages.sh.
 execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE glibc)
 string(REGEX MATCH "[0-9.]+" glibc "${glibc}")
 set(libc "libc6 (>= 2.34)")

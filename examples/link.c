@@ -22,9 +22,9 @@ int main(void)
 
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1, a, N, b, N, 0, c, N);
 
-    struct gpugemm_decision d; /* who served it, if one wants to know */
+    struct gpugemm_decision d; /* tells who served it, for those who want to know */
     gpugemm_last_decision(&d, sizeof d);
-    double expected = ddot_(&(int){N}, a, &(int){1}, b, &(int){N}); /* any other routine: the CPU BLAS */
+    double expected = ddot_(&(int){N}, a, &(int){1}, b, &(int){N}); /* any other routine is passed on to the CPU BLAS */
     printf("c[0][0] = %g, expected %g; computed on the %s path: %s\n", c[0], expected, d.path, d.reason);
     return c[0] != expected;
 }

@@ -11,7 +11,7 @@
 
 static void *driver;
 
-/* CUresult NAME(...), which every function of the driver is; the newest variant of those that have several. */
+/* Calls a function of the driver, each of which is CUresult NAME(...); where there are several variants, name the newest. */
 #define CU(name, ...) ((int (*)())dlsym(driver, #name))(__VA_ARGS__)
 
 int main(void)
@@ -34,8 +34,8 @@ int main(void)
     if (CU(cuMemcpyHtoD_v2, a, host, bytes) || CU(cuMemcpyHtoD_v2, b, host, bytes))
         return 1;
 
-    gpugemm_warmup(); /* otherwise the first call starts the library's side */
-    for (int i = 0; i < COUNT; i++) { /* enqueued one behind the other: none of these calls waits */
+    gpugemm_warmup(); /* otherwise the first call would initialise the library's GPU side */
+    for (int i = 0; i < COUNT; i++) { /* enqueued one after another: none of these calls waits */
         int status = gpugemm_sgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, N, 1, a, N, b, N, i > 0, c, N, stream);
         if (status)
             return fprintf(stderr, "%s\n", gpugemm_status_string(status)), 1;

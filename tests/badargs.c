@@ -2,10 +2,10 @@
  *
  *   badargs --lib PATH --real PATH [--openblas PATH] [--partial]     (the library's own real BLAS must be the same: GPUGEMM_BLAS=PATH)
  *
- * This program defines xerbla_ and cblas_xerbla, as NumPy, R, Octave and the BLAS testers do, and records what they are told. One child
- * process makes every call on the real BLAS, another on the library; the two records must agree, each call must leave C as it was, and a
- * proper call afterwards must still be right. A spelling the real BLAS lacks is held to OpenBLAS, whose spellings most of them are, under
- * the plain Fortran or CBLAS name. */
+ * This program defines xerbla_ and cblas_xerbla, as NumPy, R, Octave and the BLAS testers do, and records what is reported to them. One child process
+ * makes every call on the real BLAS, another on the library. The two records must agree, each call must leave C as it was, and a legal call
+ * afterwards must still be right. A spelling that the real BLAS lacks is compared with OpenBLAS under the plain Fortran or CBLAS name (most of these
+ * spellings are OpenBLAS's). */
 #include "test.h"
 
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void note(int cblas, int info, const char *name, size_t length)
 
 void xerbla_(const char *name, const int *info, size_t length)
 {
-    (void)length; /* OpenBLAS passes one more than there is, and some callers pass none */
+    (void)length; /* OpenBLAS passes one more than the name has, and some callers pass nothing */
     note(0, *info, name, strnlen(name, 6));
 }
 
@@ -39,8 +39,8 @@ void cblas_xerbla(int info, const char *name, const char *form, ...)
     note(1, info, name, strlen(name));
 }
 
-/* Everything about a call that can be wrong: the transposes are indices into the letters or enums below, the leading dimensions are
- * relative to the least legal ones. `bad`: any BLAS must report it. `null`: operands are NULL, which is legal where there is nothing to read. */
+/* Everything about a call that can be wrong. The transposes are indices into the letters or enums below; the leading dimensions are relative to the
+ * least legal ones. `bad`: every BLAS must report it. `null`: the operands are NULL, which is legal where nothing is read. */
 static const struct bad {
     int transa, transb;
     int m, n, k, lda, ldb, ldc;
@@ -115,7 +115,7 @@ static bool right_afterwards(const struct spelling *s)
     return true;
 }
 
-/* The plain name with the same type and convention: what a BLAS without this spelling is asked instead. */
+/* The plain name with the same type and convention: a BLAS that lacks this spelling is called by that name instead. */
 static const struct spelling *plain(const struct spelling *s)
 {
     for (int i = 0; i < SPELLINGS; i++)
@@ -126,7 +126,7 @@ static const struct spelling *plain(const struct spelling *s)
 
 enum who { LIBRARY, REAL, OPENBLAS };
 
-/* Everything through the library at `path`, in a process of its own, into out; `present` tells which spellings it has. */
+/* Makes all calls on the library at `path`, in a process of its own, and records the results in `out`; `present` tells which spellings it has. */
 static bool run_all(const char *path, enum who who, struct record out[SPELLINGS][LAYOUTS * CASES], bool *present)
 {
     pid_t child = fork();

@@ -1,5 +1,5 @@
-/* exact.h — gemm calls with one right answer: small integers, so that any order of summation gives the same bits. For tests of processes
- * and threads, where the numbers are not the point. */
+/* exact.h — gemm calls with exactly one right answer: small integers, for which any order of summation gives the same bits. For tests of processes
+ * and threads, in which the values do not matter. */
 #ifndef EXACT_H
 #define EXACT_H
 
@@ -19,7 +19,7 @@ static inline uint64_t gpu_calls(void)
     return stats.device + stats.staged;
 }
 
-/* --lib PATH [--expect-gpu]. Opens the library, leaves its spellings found, and returns whether the GPU must have a part. */
+/* --lib PATH [--expect-gpu]. Opens the library and finds its spellings. Returns whether the GPU is required to serve. */
 static inline bool open_by_arguments(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so";
@@ -49,7 +49,7 @@ static inline const struct spelling *spelling_named(const char *name)
 
 static inline double entry(int64_t i, int64_t j, uint64_t seed) { return (double)((uint64_t)(i * 7 + j * 13 + (int64_t)seed) % 11) - 5; }
 
-/* m rows of an n-column C with pitch ldc, at c: C := A B + 2 C. Returns the number of wrong elements. */
+/* C := A B + 2 C for m rows of an n-column C at c, with leading dimension ldc. Returns the number of wrong elements. */
 static inline int64_t exact_gemm(const struct spelling *s, int64_t m, int64_t n, int64_t k, void *c, int64_t ldc, uint64_t seed)
 {
     struct matrix a = {s->dbl, m, k, m, malloc((size_t)(m * k) * 8)}, b = {s->dbl, k, n, k, malloc((size_t)(k * n) * 8)};
@@ -67,7 +67,7 @@ static inline int64_t exact_gemm(const struct spelling *s, int64_t m, int64_t n,
     call_gemm(s, &(struct call){102, (int)none, (int)none, m, n, k, m, k, ldc, a.data, b.data, c, 1, 2, 1});
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
-            if (m * n * k > 1 << 20 && (i * 31 + j) % 17) /* a sample is enough of a large one */
+            if (m * n * k > 1 << 20 && (i * 31 + j) % 17) /* of a large C only a sample is checked */
                 continue;
             double sum = 2 * entry(i, j, seed + 5);
             for (int64_t l = 0; l < k; l++)

@@ -1,10 +1,11 @@
-/* fail_cuda.c — a libcuda.so.1 that hands every call on to another one, the real driver or fake_cuda.c, whose path is in FAIL_CUDA_DRIVER, and fails
- * those that the plan in `fail_cuda` (faults.h) names. So the faults of a test come from outside the library, and what they meet is real.
+/* fail_cuda.c — a libcuda.so.1 that passes every call on to another driver, the real one or fake_cuda.c, whose path is in FAIL_CUDA_DRIVER, and fails
+ * the calls that the plan in `fail_cuda` (faults.h) names. So faults are injected from outside the library, and everything else is a real driver's
+ * behaviour.
  *
- * When the whole GPU is to be lost, what was enqueued is waited for first: a lost GPU writes no more. cuCtxPopCurrent and cuGetErrorString work on
- * a lost GPU; the former pops even when it is told to fail. FAIL_CUDA_PLAN="FUNCTION ERROR [once]": without a test to steer it, that function refuses
- * from its first call on, or that one alone: as a driver does whose GPU is another's, or too old for it. The functions are those of src/driver.def,
- * and some that only the tests call. */
+ * When the whole GPU is to be lost, it first waits for all that is enqueued, because a lost GPU writes nothing more. cuCtxPopCurrent and
+ * cuGetErrorString work on a lost GPU; the former pops even when it is told to fail. FAIL_CUDA_PLAN="FUNCTION ERROR [once]" is a plan for programs
+ * that do not steer the failures themselves: the function fails from its first call on, or in that call only, as a driver's functions do when the GPU
+ * is in use by others, or the driver is too old for it. The functions are those of src/driver.def, and some that only the tests call. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,15 +14,16 @@
 
 #include "faults.h"
 
-#undef cuEventElapsedTime /* bench/rig.h, with which t_capture.c opens the GPU, asks for the first version */
+#undef cuEventElapsedTime /* bench/rig.h, which t_capture.c uses to open the GPU, uses the first version */
 
-/* No function of the table has more arguments than cuTensorMapEncodeTiled, and all of them travel like integers: so one prototype serves all. */
+/* No function of the table has more arguments than cuTensorMapEncodeTiled, and all arguments are passed like integers, so one prototype serves
+ * all. */
 typedef long word;
 #define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l
 #define ARGUMENTS a, b, c, d, e, f, g, h, i, j, k, l
 typedef int function(PARAMETERS);
 
-/* Passed on uncounted. */
+/* Passed on without being counted. */
 /* clang-format off */
 #define OTHERS(X) X(cuCtxSetCurrent) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuMemGetAddressRange) X(cuModuleLoad) \
     X(cuDevicePrimaryCtxReset) X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD32Async) X(cuStreamCreate) \
@@ -78,7 +80,7 @@ __attribute__((visibility("default"))) struct faults fail_cuda = {
     .functions = COUNTED, .function = -1, .kinds = {[GPU_MEMORY] = "GPU memory", [PINNED_MEMORY] = "pinned memory", [STREAM] = "streams",
                                                     [EVENT] = "events", [MODULE] = "modules"}};
 
-/* A thread whose own calls neither count nor fail: the test's. */
+/* Calls of a thread that is exempt neither count nor fail: for the test's own use of the driver. */
 static _Thread_local bool exempt;
 __attribute__((visibility("default"))) void fail_cuda_exempt(bool yes)
 {
@@ -124,7 +126,7 @@ static bool works_on_a_lost_gpu(int id)
     return id == ID_cuCtxPopCurrent || id == ID_cuGetErrorString;
 }
 
-/* Of the allocation at an address; 0 when the driver does not know it. */
+/* Size of the allocation at an address; 0 if the driver does not know it. */
 static long bytes_at(word address)
 {
     size_t bytes = 0;
@@ -160,7 +162,7 @@ static int call(int id, PARAMETERS)
     return error ? error : result;
 }
 
-/* The C names differ from the symbols': cuda.h has prototypes for these. */
+/* The C names differ from the symbols, because cuda.h has prototypes for these. */
 #define GG_NEEDED(name)                                                                                                \
     __attribute__((visibility("default"))) int call_##name(PARAMETERS) __asm__(TEXT(name));                            \
     int call_##name(PARAMETERS)                                                                                        \

@@ -1,6 +1,7 @@
-/* fail_libc.c — preloaded: the C library's functions that can fail, failing where the plan in `fail_libc` (faults.h) says so. Only calls from the range
- * of addresses that the plan names are counted and fail: those of the library under test, not those of the test, the CPU BLAS or the driver. */
-#undef _FORTIFY_SOURCE /* the fortified functions are inline in the headers, and cannot be defined again */
+/* fail_libc.c — preloaded: those functions of the C library that can fail, failing where the plan in `fail_libc` (faults.h) says so. Only calls from
+ * the range of addresses that the plan names are counted and fail: those of the library under test, not those of the test, the CPU BLAS or the
+ * driver. */
+#undef _FORTIFY_SOURCE /* the fortified functions are inline in the headers and cannot be redefined */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +139,7 @@ WRAP(int, lstat, -1, (const char *name, struct stat *status), name, status)
 WRAP(FILE *, open_memstream, NULL, (char **text, size_t *bytes), text, bytes)
 WRAP(int, sched_getaffinity, -1, (pid_t pid, size_t bytes, cpu_set_t *cpus), pid, bytes, cpus)
 
-/* By a jump, as it were: dlopen looks at its caller. The plan's error makes it fail by naming nothing. */
+/* Must be a tail call, because dlopen looks at its caller. Where the plan says so it fails without an error for dlerror. */
 EXPORT void *dlopen(const char *name, int flags)
 {
     FAIL(dlopen, NULL);

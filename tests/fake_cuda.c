@@ -1,16 +1,16 @@
 /* fake_cuda.c — a libcuda.so.1 without a GPU, to run the whole GPU side of the library where there is none: in CI, under sanitizers, and, with
  * fail_cuda.c in front of it, with planned failures.
  *
- * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake sees it through a second mapping
- * and checks every access against its allocation. Streams are threads that run late and at their own pace: a missing wait shows as a
- * wrong result (or to ThreadSanitizer; fake_streams.h). Kernels are plain loops over struct gg_args, whichever the library chooses. Tensor maps must be
- * such as the driver takes, and describe the operands (fake_kernels.h). A chain for the tensor cores multiplies nothing but what has been split before;
- * few elements are such that they are not certified, so each tier has its turn. What comes on a stream that is being captured is kept for a graph; to
- * wait for the stream or to ask for its id ends the capture. Any call in a forked child of a process that has called cuInit aborts.
+ * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake accesses it through a second mapping and
+ * checks every access against its allocation. Streams are threads that run late and at their own pace, so a missing wait shows as a wrong result (or
+ * to ThreadSanitizer; fake_streams.h). Kernels, whichever the library chooses, are plain loops over struct gg_args. Tensor maps must be such as the
+ * driver accepts, and describe the operands (fake_kernels.h). A chain for the tensor cores multiplies only what has been split before; a few elements
+ * are declared uncertified, so that every tier gets its turn. What is enqueued on a stream that is being captured is kept for a graph; waiting for
+ * the stream or asking for its id ends the capture. Any call in a forked child of a process that has called cuInit aborts.
  *
- *   FAKE_CUDA_MEMORY    bytes of the GPU, 1 GiB by default
- *   FAKE_CUDA_ARCH      its compute capability: 70, which has the simple rows only, by default; 80 has tensor_mma_*, 90 has all
- *   FAKE_CUDA_DEVICES   how many GPUs there are, 1 by default: each with memory and streams of its own, and none can reach another's by a kernel */
+ *   FAKE_CUDA_MEMORY    bytes of GPU memory, 1 GiB by default
+ *   FAKE_CUDA_ARCH      compute capability: 70, which has the simple rows only, by default; 80 has tensor_mma_*, 90 has all
+ *   FAKE_CUDA_DEVICES   number of GPUs, 1 by default: each has its own memory and streams, and no kernel can reach another GPU's memory */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -31,14 +31,14 @@ struct allocation {
     int device;
 };
 
-/* A GPU, and its one context. */
+/* A GPU and its only context. */
 struct CUctx_st {
-    size_t used; /* bytes of its memory */
+    size_t used; /* bytes of its memory in use */
     struct CUstream_st *legacy;
     _Atomic unsigned long long id;
 };
 
-/* What is of a context, and nobody else's. */
+/* What belongs to one context only. */
 struct CUfunc_st {
     CUcontext context;
     char name[];
@@ -68,17 +68,17 @@ struct CUevent_st {
     unsigned long recorded, done;
 };
 
-/* And one that has been instantiated. */
+/* An instantiated graph. */
 struct CUgraph_st {
     struct operation *first, *last;
     bool invalid;
 };
 
 struct CUstream_st {
-    struct CUstream_st *next; /* in the list of all */
+    struct CUstream_st *next; /* in the list of all streams */
     CUcontext context;
     unsigned long long id;
-    struct CUgraph_st *capture; /* NULL: it is not being captured */
+    struct CUgraph_st *capture; /* NULL: the stream is not being captured */
     struct operation *first, *last;
     unsigned long enqueued, finished;
     bool destroyed;
@@ -94,9 +94,9 @@ static struct {
     _Atomic pid_t pid;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local CUcontext stack[16]; /* the current context on top */
+static _Thread_local CUcontext stack[16]; /* the current context is on top */
 static _Thread_local int contexts;
-static _Thread_local int running_on = -1; /* a stream's thread: which GPU it is */
+static _Thread_local int running_on = -1; /* in a stream's thread: its GPU */
 static _Thread_local CUstream per_thread[DEVICES];
 
 static CUcontext current(void) { return contexts ? stack[contexts - 1] : NULL; }
@@ -181,7 +181,7 @@ static struct allocation find(const void *pointer, bool forget)
     return found;
 }
 
-/* Where the fake sees `bytes` at an address of the GPU's or of the host's. */
+/* The address at which the fake can access `bytes` bytes at an address in GPU or host memory. */
 static char *see(const void *pointer, size_t bytes, bool must_be_device, const char *what)
 {
     struct allocation a = find(pointer, false);
@@ -214,7 +214,7 @@ CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
     if (result)
         munmap(new.address, room), munmap(new.shadow, room);
     else
-        memset(new.shadow, 0xff, bytes); /* NaN: nothing is zero by luck */
+        memset(new.shadow, 0xff, bytes); /* NaN: nothing is zero by chance */
     return result;
 }
 
@@ -229,7 +229,7 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 static CUresult drain(CUstream stream);
 CUresult cuCtxSynchronize(void);
 
-CUresult cuMemFree(CUdeviceptr pointer) /* waits for the GPU, as the driver's does */
+CUresult cuMemFree(CUdeviceptr pointer) /* waits for the GPU, as the real driver does */
 {
     ENTER(true);
     cuCtxSynchronize();
@@ -237,7 +237,7 @@ CUresult cuMemFree(CUdeviceptr pointer) /* waits for the GPU, as the driver's do
     if (a.address != (char *)pointer)
         die("cuMemFree of %p", (void *)pointer);
     madvise(a.shadow, (a.bytes + 8191) & ~(size_t)4095, MADV_REMOVE);
-    return CUDA_SUCCESS; /* mapped for ever, without its pages: a late access is found by see() */
+    return CUDA_SUCCESS; /* stays mapped for ever, without its pages: see() finds a late access */
 }
 
 CUresult cuMemFreeHost(void *pointer)
@@ -286,7 +286,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
     return CUDA_SUCCESS;
 }
 
-/* All memory of the context is gone; what still uses it crashes, or dies in see(). */
+/* All memory of the context is gone; whatever still uses it crashes, or dies in see(). */
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
     if (!f.pid)
@@ -312,7 +312,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
 
 /* ---- work -------------------------------------------------------------------------------------------------------------------------- */
 
-/* As the driver does, a copy of pageable memory is over when the call returns. */
+/* As in the real driver, a copy of pageable memory is complete when the call returns. */
 static CUresult copy(const struct operation *o, CUstream stream)
 {
     CUresult result = enqueue(stream, o);
@@ -343,7 +343,7 @@ CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUs
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes) { return cuMemcpyAsync(dst, (CUdeviceptr)src, bytes, NULL); }
 CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes) { return cuMemcpyAsync((CUdeviceptr)dst, src, bytes, NULL); }
 
-/* The problem of most kernels; of a …_two both. */
+/* Enqueues a kernel's problem; for a …_two kernel both of its problems. */
 static CUresult enqueue_kernel(CUstream stream, const char *name, const struct gg_args *args)
 {
     CUresult result = CUDA_SUCCESS;
@@ -363,7 +363,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
     return enqueue_kernel(stream, function->name, parameters[0]);
 }
 
-/* Early or in clusters: it is all the same here, but a grid must consist of whole clusters. */
+/* Early start and clusters make no difference here, but a grid must consist of whole clusters. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 {
     ENTER(true);
@@ -377,7 +377,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
                           config->sharedMemBytes, config->hStream, parameters, extra);
 }
 
-/* ---- what it says of itself ------------------------------------------------------------------------------------------------------ */
+/* ---- what the driver says about itself ------------------------------------------------------------------------------------------ */
 
 CUresult cuInit(unsigned flags)
 {

@@ -1,5 +1,5 @@
-/* fake_kernels.h — what fake_cuda.c's GPUs compute: the library's kernels as plain loops over struct gg_args, known by their names, and the tensor
- * maps that they read through. A part of fake_cuda.c, which has die() and, for every access to the GPU's memory, see(). */
+/* fake_kernels.h — what the GPUs of fake_cuda.c compute: the library's kernels, recognised by name, as plain loops over struct gg_args, and the
+ * tensor maps that they read through. A part of fake_cuda.c, which has die() and, for every access to GPU memory, see(). */
 #define MULTIPLY(NAME, T)                                                                                                                            \
     static void NAME(const struct gg_args *p, bool product)                                                                                          \
     {                                                                                                                                                \
@@ -21,14 +21,14 @@
 MULTIPLY(multiply_s, float)
 MULTIPLY(multiply_d, double)
 
-/* What the fake's cuTensorMapEncodeTiled leaves in a map. */
+/* What the fake's cuTensorMapEncodeTiled stores in a map. */
 struct map {
     const void *base;
-    uint64_t inner, outer, pitch, size; /* of an element */
+    uint64_t inner, outer, pitch, size; /* size: of an element */
     int fill;
 };
 
-/* A kernel that reads its operands through tensor maps must have got maps of just these operands. */
+/* A kernel that reads its operands through tensor maps must have been given maps of exactly these operands. */
 static void check_map(const char *kernel, const char *operand, const struct gg_tensor_map *opaque, const void *base, int64_t x, int64_t k, int64_t ld,
                       bool kmajor)
 {
@@ -43,7 +43,7 @@ static void check_map(const char *kernel, const char *operand, const struct gg_t
             (unsigned long long)ld * (unsigned long long)size);
 }
 
-/* x × k elements with x contiguous, as gg_pack_s writes them. */
+/* Copies an operand to x × k elements with x contiguous, as gg_pack_s does. */
 static void pack(const void *from, int64_t ld, bool kmajor, void *to, int64_t x, int64_t k)
 {
     const int64_t ld_to = (x + 3) / 4 * 4;
@@ -54,11 +54,11 @@ static void pack(const void *from, int64_t ld, bool kmajor, void *to, int64_t x,
             packed[i + l * ld_to] = a[kmajor ? l + i * ld : i + l * ld];
 }
 
-/* ---- chains: the pieces of an element, 4 bytes at least, hold the element itself ------------------------------------------------------- */
+/* ---- chains: an element's pieces, at least 4 bytes in all, hold the element itself, unsplit ---------------------------------------------- */
 
 static int64_t pieces_in(const char *name) { return strstr(name, "bf16") ? 3 : 2; }
 
-/* Where a tier keeps an element of row i of an operand, of `rows` beginning at `pieces`. */
+/* Where a tier keeps element (i, l) of an operand whose pieces begin at `pieces`. */
 static float *piece_at(void *pieces, int64_t tier_pieces, int64_t k, int64_t i, int64_t l)
 {
     const int64_t tile = 128, chunk = 64, padded = (k + chunk - 1) / chunk * chunk;
@@ -70,7 +70,7 @@ static char *see_pieces(void *pieces, int64_t tier_pieces, int64_t rows, int64_t
     return see(pieces, (size_t)((rows + 127) / 128 * 128 * ((k + 63) / 64 * 64) * tier_pieces * 2), true, "pieces");
 }
 
-/* One in so many elements is not certified. */
+/* Elements that are not certified, about one in 100003 and one in 200003. */
 static uint32_t verdict_on(float x)
 {
     uint32_t bits;
@@ -112,7 +112,7 @@ static void multiply_pieces(const char *name, const struct gg_args *p)
 
 static void run_kernel(const char *name, const struct gg_args *p)
 {
-    if (strstr(name, "fixup") || strstr(name, "_sum")) /* a product is done whole: no parts are left to be added */
+    if (strstr(name, "fixup") || strstr(name, "_sum")) /* every product is done whole: there are no parts to be added up */
         return;
     uint32_t *verdict = p->verdict ? (uint32_t *)see(p->verdict, sizeof *verdict, true, "verdict") : NULL;
     const bool gated = verdict && (*verdict & p->gate_mask) != p->gate_value;
@@ -151,7 +151,7 @@ static void run_kernel(const char *name, const struct gg_args *p)
     (strstr(name, "dgemm") || strstr(name, "_d") ? multiply_d : multiply_s)(p, !strstr(name, "scale"));
 }
 
-/* All twelve arguments are looked at: what stands between the library and the driver must hand on every one. */
+/* All twelve arguments are checked: whatever stands between the library and the driver must pass on every one. */
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base, const cuuint64_t *dims,
                                 const cuuint64_t *pitches, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill fill)

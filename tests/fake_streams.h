@@ -1,5 +1,5 @@
-/* fake_streams.h — the streams of fake_cuda.c's GPUs: a thread each, late and at its own pace; what is captured of them, and events. A part of
- * fake_cuda.c, whose structures it works on. */
+/* fake_streams.h — the streams of fake_cuda.c's GPUs, each a thread that runs late and at its own pace; captures and events. A part of fake_cuda.c,
+ * whose structures it works on. */
 static void run(const struct operation *o)
 {
     if (o->kind == COPY)
@@ -20,7 +20,7 @@ static void *stream_thread(void *argument)
     pthread_mutex_lock(&f.lock);
     for (;;) {
         while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation)) {
-            if (s->destroyed && !s->first) { /* what was enqueued before is done first */
+            if (s->destroyed && !s->first) { /* only now: work enqueued before the destruction is done first */
                 CUstream *at = &f.streams;
                 while (*at != s)
                     at = &(*at)->next;
@@ -58,7 +58,7 @@ static void start_stream(CUstream s)
     pthread_detach(thread);
 }
 
-/* Under the lock. */
+/* Called with the lock held. */
 static CUstream new_stream(void)
 {
     CUstream s = calloc(1, sizeof *s);
@@ -68,7 +68,7 @@ static CUstream new_stream(void)
     return s;
 }
 
-/* The two that have a name are the current context's. */
+/* Resolves the two named streams (legacy and per-thread) to those of the current context. */
 static CUstream real_stream(CUstream s)
 {
     if (s && s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD)
@@ -196,7 +196,7 @@ CUresult cuCtxSynchronize(void)
     for (CUstream s = f.streams; s;)
         if (s->finished < s->enqueued) {
             pthread_cond_wait(&f.changed, &f.lock);
-            s = f.streams; /* one may have gone meanwhile */
+            s = f.streams; /* a stream may have gone meanwhile */
         } else {
             s = s->next;
         }

@@ -1,5 +1,5 @@
-/* faults.h — what the failing libcuda.so.1 (fail_cuda.c) and the failing C library (fail_libc.c) share with the tests that steer them: a plan in
- * the library's exported `struct faults`, which the test finds by dlsym. Only calls made while it is armed are counted, and can fail. */
+/* faults.h — what the failing libcuda.so.1 (fail_cuda.c) and the failing C library (fail_libc.c) share with the tests that steer them: a plan in the
+ * exported `struct faults`, which the test finds by dlsym. Only calls made while it is armed are counted and can fail. */
 #ifndef FAULTS_H
 #define FAULTS_H
 
@@ -9,7 +9,7 @@
 
 enum { FAULT_FUNCTIONS = 96, FAULT_KINDS = 8 };
 
-/* Which calls fail: the nth of the function; the nth and all later ones of it; the nth of it and then every call of every function. */
+/* Which calls fail: the nth of the function; the nth and all later ones of the function; the nth of it and then every call of every function. */
 enum fault_mode { FAULT_ONCE, FAULT_FUNCTION, FAULT_ALL };
 
 struct faults {
@@ -18,9 +18,9 @@ struct faults {
     const char *kinds[FAULT_KINDS]; /* what live[] counts */
     /* the plan */
     _Atomic bool armed;
-    _Atomic int function; /* -1: none fails by plan */
+    _Atomic int function; /* -1: no planned failure */
     _Atomic unsigned long nth;
-    _Atomic int error; /* what it returns, or the errno it sets */
+    _Atomic int error; /* the return value, or the errno that is set */
     _Atomic enum fault_mode mode;
     _Atomic unsigned rate; /* of a million calls, drawn at random, that fail with one of random_errors */
     int random_errors[8];
@@ -30,11 +30,11 @@ struct faults {
     _Atomic unsigned long calls[FAULT_FUNCTIONS];
     _Atomic unsigned long struck;
     _Atomic long live[FAULT_KINDS]; /* objects created and not yet destroyed, armed or not */
-    _Atomic long gpu_bytes;         /* of GPU memory allocated and not yet freed: by this process alone, unlike what the driver says is left */
+    _Atomic long gpu_bytes;         /* GPU memory allocated and not yet freed by this process alone, unlike what the driver reports as free */
     _Atomic uint64_t draws;
 };
 
-/* The error that this call is to return instead of doing its work; 0: go on. `spared` calls fail by name only. */
+/* The error that this call is to return instead of doing its work; 0: proceed. `spared` calls fail only when the plan names them. */
 static inline int fault_next(struct faults *f, int function, bool spared)
 {
     if (!atomic_load_explicit(&f->armed, memory_order_acquire))

@@ -3,14 +3,14 @@
  *   fuzz [--calls N] [--seed S] [--jobs J] [--threads T] [--lib PATH] [--oracle PATH] [--only INDEX] [--partial] [--expect-gpu] [--device]
  *        [--largest D] [--type s|d]
  *
- * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Shapes go to 300, and the
- * operands lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and
- * multiplied as column-major 'N','N'. What is checked after each call:
+ * Call number i of seed s is drawn from (s, i) alone, so that a failure is reproduced by --seed s --only i. Dimensions go up to 300, and the operands
+ * lie between guard pages with NaN in all padding. The oracle never sees the caller's layout: operands are packed and multiplied as column-major
+ * 'N','N'. What is checked after each call:
  *   every element: NaN and Inf where the oracle has them, else within twice the bound of the oracle;
  *   four elements: within the bound of a dot product in long double;   alpha = 0 or k = 0: exactly beta C;
  *   every other byte around the three operands: unchanged.
  * J processes of T threads each share the calls; threads share a GPU better than processes, which take turns on it.
- * --largest: shapes to D; with D > 300 half of the calls are large ones, such as the GPU gets in GPUGEMM_MODE=auto.
+ * --largest: dimensions up to D; with D > 300 half of the calls are large ones, such as the GPU gets in GPUGEMM_MODE=auto.
  * --device: three of four operands lie in GPU memory instead, so that calls with all, some or none there are mixed; gpugemm_?gemm takes part. */
 #include "test.h"
 
@@ -23,14 +23,14 @@
 
 enum { USUAL = 300, MAX_PAD = 7, MAX_JOBS = 64, MAX_THREADS = 64 };
 
-static int largest = USUAL; /* dimension */
+static int largest = USUAL; /* largest dimension drawn */
 
 static size_t max_bytes(void)
 {
     return sizeof(double) * (size_t)(largest + MAX_PAD) * (size_t)largest;
 }
 
-/* gpugemm.h's own names, drawn as often as a spelling; only there is a status to be looked at. */
+/* gpugemm.h's own names, drawn as often as a spelling; only these return a status. */
 static struct spelling api[2] = {{"gpugemm_sgemm", false, true, true, NULL}, {"gpugemm_dgemm", true, true, true, NULL}};
 enum { NAMES = SPELLINGS + 2 };
 
@@ -42,7 +42,7 @@ struct example {
     struct matrix a, b, c;
 };
 
-/* One thread's counts, in memory its process shares with its parent. */
+/* One thread's counts, in memory that its process shares with the parent. */
 struct tally {
     uint64_t calls[NAMES], differences, stray, refused, gpu, current;
 };
@@ -56,7 +56,7 @@ static struct spelling oracle[2] = {{"sgemm_", false, false, false, NULL}, {"dge
 static const struct spelling *usable[NAMES];
 static int usable_count;
 
-/* The operands' doubles in GPU memory, byte for byte at the arenas' alignment, when there is --device. */
+/* Copies of the arenas in GPU memory, byte for byte and with the same alignment, under --device. */
 static _Thread_local uint64_t mirror[3];
 static int (*copy_to_gpu)(uint64_t, const void *, size_t), (*copy_from_gpu)(void *, uint64_t, size_t);
 
@@ -80,7 +80,8 @@ static int64_t draw_dim(uint64_t *r, bool large)
     return large ? 1 + rng_below(r, (uint64_t)largest) : t < 4 ? 0 : t < 12 ? 1 : t < 72 ? 1 + rng_below(r, 32) : 1 + rng_below(r, 100);
 }
 
-/* As the callee sees it: in the type of the call. The constants are rounded here, as GCC 12 leaves out two neighbours' (double)(float) when it vectorises. */
+/* The value is what the callee sees: rounded to the type of the call. The float constants are rounded here, because GCC 12, when it vectorises, omits
+ * the cast (double)(float) of two adjacent ones. */
 static double draw_scalar(uint64_t *r, bool dbl)
 {
     static const double values[2][10] = {{0, 0, 1, 1, 1, -1, 0.7f, 0.7f, -0.0, NAN}, {0, 0, 1, 1, 1, -1, 0.7, 0.7, -0.0, NAN}};
@@ -97,7 +98,7 @@ static void fill(uint64_t *r, const struct matrix *x, bool garbage, bool special
         matrix_set(x, rng_below(r, x->inner), rng_below(r, x->outer), special[rng_below(r, 5)]);
 }
 
-/* Where x goes, with a little of everything: flush with either guard page, some elements away, doubles aligned to 4 bytes only. */
+/* Where x goes, with some variety: adjacent to either guard page, some elements away from it, doubles aligned to 4 bytes only. */
 static void place(uint64_t *r, struct matrix *x, int which)
 {
     bool at_end = rng_below(r, 4) != 0;
@@ -151,7 +152,7 @@ static double get(const struct matrix *x, bool swap, int64_t i, int64_t j)
     return swap ? matrix_get(x, j, i) : matrix_get(x, i, j);
 }
 
-/* op(X), column-major and tight, in the type of the call; with its absolute values when asked for */
+/* op(X), column-major without padding, in the type of the call; with its absolute values if wanted */
 static struct matrix pack(const struct matrix *x, bool swap, int64_t rows, int64_t cols, void *to, double *absolute)
 {
     struct matrix y = {.dbl = x->dbl, .inner = rows, .outer = cols, .ld = rows > 1 ? rows : 1, .data = to};
@@ -183,7 +184,7 @@ static void snapshot(int which, const struct matrix *x)
     enum { NEAR = 1 << 14 };
     unsigned char *end = x->data + matrix_span(x);
     window[which] = (struct arena){arena[which].lo, arena[which].lo};
-    if (x->data < arena[which].lo || x->data > arena[which].hi) /* B is A: looked at there */
+    if (x->data < arena[which].lo || x->data > arena[which].hi) /* B is A: it is compared there */
         return;
     window[which].lo = x->data - arena[which].lo > NEAR ? x->data - NEAR : arena[which].lo;
     window[which].hi = arena[which].hi - end > NEAR ? end + NEAR : arena[which].hi;
@@ -214,7 +215,7 @@ static bool agrees(double value, double expected, double tolerance)
     return isnan(expected) ? isnan(value) : isinf(expected) ? value == expected : fabs(value - expected) <= tolerance;
 }
 
-/* Number of elements of C that are wrong; the first of them in *at. */
+/* Returns the number of wrong elements of C; the first of them in *at. */
 static int64_t differences(const struct example *e, const struct matrix *c0, int64_t *at)
 {
     const struct call *x = &e->call;
@@ -267,7 +268,7 @@ static void report(const struct example *e, uint64_t seed, uint64_t index, const
     fflush(stdout);
 }
 
-/* Where the callee finds an operand: at home or in its window's copy on the GPU. */
+/* The address that the callee is given for an operand: in host memory, or in its window's copy on the GPU. */
 static void *send(int which, const void *operand, bool to_gpu)
 {
     const struct arena *w = &window[which];
@@ -284,7 +285,7 @@ static void fetch(int which, bool from_gpu)
         copy_from_gpu(w->lo, mirror[which] + (uint64_t)(w->lo - arena[which].lo), (size_t)(w->hi - w->lo));
 }
 
-/* The call itself. False: gpugemm_?gemm refused. */
+/* Makes the call. False: gpugemm_?gemm refused. */
 static bool make_call(const struct example *e, uint64_t index)
 {
     struct call x = e->call;
@@ -331,7 +332,7 @@ static void run_one(struct tally *t, uint64_t seed, uint64_t index)
         report(&e, seed, index, "stray write");
 }
 
-/* What a thread has to do: calls first, first + step, … below `calls`. */
+/* A thread's share of the work: calls first, first + step, … below `calls`. */
 struct shard {
     struct tally *tally;
     bool device;
@@ -356,7 +357,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* One process: `threads` shards of the `shards` there are, from number `first` on. */
+/* One process: runs `threads` of the `shards` shards, from number `first` on. */
 static void run_shards(void *library, const struct shard *pattern, uint64_t first, int threads)
 {
     struct shard shard[MAX_THREADS];
@@ -439,7 +440,7 @@ int main(int argc, char **argv)
     if (only != UINT64_MAX)
         pattern.first = only, pattern.calls = only + 1;
     pid_t child[MAX_JOBS];
-    for (long i = 0; i < jobs; i++) /* before any call: a GPU does not survive fork */
+    for (long i = 0; i < jobs; i++) /* before any call: a started GPU does not survive fork */
         if ((child[i] = fork()) == 0) {
             run_shards(library, &pattern, (uint64_t)(i * threads), (int)threads);
             exit(0);

@@ -1,7 +1,8 @@
-/* fuzz_input.c — the parsers and the argument layer under arbitrary bytes: the options of the environment, GPUGEMM_DEVICES, the file of rates, and gemm's arguments on
- * their way through check, dispatch, select and plan, with no memory behind them. What comes out must keep the promises of the headers.
+/* fuzz_input.c — the parsers and the argument layer under arbitrary bytes: the options in the environment, GPUGEMM_DEVICES, the file of rates, and
+ * gemm's arguments on their way through check, dispatch, select and plan, with no memory behind them. The results must keep the promises of the
+ * headers.
  *
- * Built by clang with libFuzzer (`cmake --preset fuzz`) it is a fuzzer like any other. Built otherwise it has a main of its own:
+ * Built by clang with libFuzzer (`cmake --preset fuzz`) it is an ordinary fuzzer. Built otherwise it has a main of its own:
  *   fuzz_input FILES…  [--runs N]        each file as it is, then N inputs made from them by random changes */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static char *from_values(const char *name)
     return NULL;
 }
 
-/* One value an option, separated by zeros. */
+/* One value per option, separated by zero bytes. */
 static void options(const unsigned char *data, size_t size)
 {
     struct gg_config c;
@@ -67,7 +68,7 @@ static void devices(const unsigned char *data, size_t size)
     }
 }
 
-/* A cache file of the machine "M". */
+/* A file of rates of the machine "M". */
 static void cache(const unsigned char *data, size_t size)
 {
     static struct gg_rates rates;
@@ -91,7 +92,7 @@ struct bytes {
 
 static unsigned next(struct bytes *b) { return b->at < b->end ? *b->at++ : 0; }
 
-/* Small ones, those around powers of two, and any. */
+/* Small integers, integers around powers of two, and arbitrary ones. */
 static int64_t integer(struct bytes *b)
 {
     unsigned kind = next(b), low = next(b);
@@ -148,10 +149,10 @@ static void arguments(const unsigned char *data, size_t size)
     float f[2] = {(float)d[0], (float)d[1]};
     struct gg_arguments x = {.m = integer(&b), .n = integer(&b), .k = integer(&b)};
     x.lda = integer(&b), x.ldb = integer(&b), x.ldc = integer(&b);
-    if (how & 4) /* else hardly one would be legal */
+    if (how & 4) /* otherwise hardly any call would be legal */
         x.lda = gg_max(1, gg_max(x.m, x.k)), x.ldb = gg_max(1, gg_max(x.n, x.k)), x.ldc = gg_max(1, gg_max(x.m, x.n));
     x.alpha = type == GG_D ? (void *)&d[0] : (void *)&f[0], x.beta = type == GG_D ? (void *)&d[1] : (void *)&f[1];
-    x.a = (void *)0x10000, x.b = (void *)0x20000, x.c = (void *)0x30000; /* never followed */
+    x.a = (void *)0x10000, x.b = (void *)0x20000, x.c = (void *)0x30000; /* never dereferenced */
     static const int transposes[] = {111, 112, 113, 0};
     struct gg_gemm p;
     int info;

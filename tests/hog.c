@@ -1,4 +1,4 @@
-/* hog.c — another program's share of the GPU: takes all of its memory but LEFT megabytes, in pieces, says so, and keeps it until its input ends.
+/* hog.c — another program that occupies the GPU: takes all of its memory but LEFT megabytes, in pieces, says so, and keeps it until end of input.
  *
  *   hog LEFT */
 #include <dlfcn.h>

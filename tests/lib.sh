@@ -1,7 +1,7 @@
-# lib.sh — sourced by the shell tests: where things are, and how a test ends. With GPULIBS set (a folder made by tools for machines
-# without packages: openblas/ refblas/ testers/ lib/) the BLASes and testers come from there, else from Debian's packages.
+# lib.sh — sourced by the shell tests: where things are, and how a test ends. If GPULIBS is set (a folder for machines without packages: openblas/
+# refblas/ testers/ lib/), the BLASes and testers come from there, otherwise from Debian's packages.
 LIB=$(realpath "${LIB:-${1:-build/libgpugemm.so}}")
-PRELOAD=${SANITIZER:+$SANITIZER:}$LIB # SANITIZER: the runtime of a LIB that is built with one; it must be there first
+PRELOAD=${SANITIZER:+$SANITIZER:}$LIB # SANITIZER: the runtime of a LIB built with a sanitizer; it must be loaded first
 debian=/usr/lib/$(uname -m)-linux-gnu
 if [ -n "${GPULIBS:-}" ]; then
     OPENBLAS_DIR=$GPULIBS/openblas REFBLAS_DIR=$GPULIBS/refblas TESTERS=$GPULIBS/testers
@@ -19,7 +19,7 @@ failures=0
 skip() { echo "skipped: $*"; exit 77; }
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 finish() { echo "$failures failures"; [ "$failures" = 0 ]; exit; }
-# stat FILE KEY: a total of a statistics file; the totals come first in it
+# stat_of FILE KEY: a total in a statistics file, in which the totals come first
 stat_of() { grep -o "\"$2\": *[0-9]*" "$1" 2>/dev/null | head -1 | grep -o '[0-9]*$' || echo 0; }
 
 [ -e "$LIB" ] || skip "no $LIB"

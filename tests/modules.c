@@ -1,5 +1,5 @@
-/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS), as a module that calls it under its plain name (-DMODULE),
- * and as a program that loads modules, each in a scope of its own, as Python does. */
+/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS), as a module that calls that BLAS under its plain name
+ * (-DMODULE), and as a program that loads modules, each in a scope of its own, as Python does. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ void dgemm_(const char *transa, const char *transb, const INT *m, const INT *n, 
             const double *b, const INT *ldb, const double *beta, double *c, const INT *ldc)
 {
     (void)transa, (void)transb, (void)beta;
-    for (INT j = 0; j < *n && *m == 2; j++) /* else its integers are not the caller's */
+    for (INT j = 0; j < *n && *m == 2; j++) /* m != 2: the integers have another width than the caller's */
         for (INT i = 0; i < *m; i++) {
             c[i + j * *ldc] = 0;
             for (INT l = 0; l < *k; l++)
@@ -24,7 +24,7 @@ void dgemm_(const char *, const char *, const INT *, const INT *, const INT *, c
 int wrong(void);
 int wrong(void)
 {
-    static const INT two[2] = {2, 12345}; /* what lies behind an integer is not part of it */
+    static const INT two[2] = {2, 12345}; /* what follows an integer in memory is not part of it */
     static const double one = 1, zero = 0, a[4] = {1, 2, 3, 4}, b[4] = {0, 1, 1, 0}, expected[4] = {3, 4, 1, 2};
     double c[4] = {9, 9, 9, 9};
     int wrong = 0;

@@ -1,5 +1,5 @@
-/* preload.c — the cast of t_preload.sh, one role a compilation:
- *   ROLE_SPY     a BLAS that computes nothing but writes down what reaches it; its cblas_dgemm calls dgemm_ through the PLT, as the
+/* preload.c — the programs and libraries of t_preload.sh, one role per compilation:
+ *   ROLE_SPY     a BLAS that computes nothing but records its arguments; its cblas_dgemm calls dgemm_ through the PLT, as the
  *                reference and BLIS do
  *   ROLE_USER    an object that calls BLAS and knows what must have reached the spy: the caller's own addresses, exactly once
  *   ROLE_MAIN    a program linked with the user, or that loads it RTLD_LOCAL when given a path (as Python does)
@@ -37,7 +37,7 @@ void cblas_dgemm(int layout, int ta, int tb, int m, int n, int k, double alpha, 
 
 double ddot_(const int *n, const double *x, const int *incx, const double *y, const int *incy)
 {
-    return *n * 100 + *incx * 10 + *incy + (x == y); /* nobody else's ddot_ */
+    return *n * 100 + *incx * 10 + *incy + (x == y); /* a result that no other ddot_ gives */
 }
 #endif
 
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     int failures = use();
     char line[512];
     FILE *maps = fopen("/proc/self/maps", "r");
-    while (fgets(line, sizeof line, maps)) /* the program has a BLAS: a second one has no business here */
+    while (fgets(line, sizeof line, maps)) /* the program has a BLAS: a second one must not be loaded */
         if (strstr(line, "openblas") || strstr(line, "libcuda"))
             return fprintf(stderr, "loaded: %s", line), 1;
     return failures != 0;

@@ -1,5 +1,5 @@
-/* problem.h — gemm calls whose whole result is known in advance, byte for byte: small integers make every order of summation exact, and the image
- * to be compared includes the padding between C's columns and what lies around C. A problem is made once and may be called by many threads. */
+/* problem.h — gemm calls whose whole result is known in advance, byte for byte. Small integers make every order of summation exact, and the image
+ * that is compared includes the padding between C's columns and the memory around C. A problem is made once and may be called by many threads. */
 #ifndef PROBLEM_H
 #define PROBLEM_H
 
@@ -19,7 +19,7 @@ struct problem {
     unsigned char *image[3], *expected;
 };
 
-/* Where a caller of the problem keeps its operands: images of their own, so that any byte out of place is found. */
+/* The operands of one caller of the problem: images of its own, so that any misplaced byte is found. */
 struct operands {
     unsigned char *image[3];
 };
@@ -37,11 +37,11 @@ static inline unsigned char *problem_image(bool dbl, int64_t inner, int64_t oute
     unsigned char *image = aligned_alloc(64, (*bytes + 63) & ~(size_t)63);
     x->data = image + AROUND;
     for (size_t i = 0; i < *bytes; i++)
-        image[i] = (unsigned char)(0xf1 + i % 13); /* garbage that no product gives, NaN for some alignments */
+        image[i] = (unsigned char)(0xf1 + i % 13); /* garbage that no product yields; NaN for some alignments */
     return image;
 }
 
-/* C := op(A) op(B) + beta C with C full of garbage where beta is 0. */
+/* Makes C := op(A) op(B) + beta C; where beta is 0, C is full of garbage. */
 static inline struct problem problem_make(const struct spelling *s, bool transa, bool transb, int64_t m, int64_t n, int64_t k, double beta,
                                           int64_t pad)
 {
@@ -89,7 +89,7 @@ static inline void operands_free(struct operands *o)
         free(o->image[i]);
 }
 
-/* Operands as they are before a call; A and B need it only once. */
+/* Sets the operands to their contents before a call; A and B need this only once. */
 static inline void problem_reset(const struct problem *p, struct operands *o)
 {
     for (int i = 0; i < 3; i++)
@@ -103,7 +103,7 @@ static inline struct call problem_call(const struct problem *p, const void *a, c
                          p->beta, 1};
 }
 
-/* Is every byte of A, B and C what it must be after the call? 0, or what is wrong. */
+/* Is every byte of A, B and C what it must be after the call? NULL, or what is wrong. */
 static inline const char *problem_wrong(const struct problem *p, const struct operands *o)
 {
     if (memcmp(o->image[2], p->expected, p->bytes[2]))
@@ -111,7 +111,7 @@ static inline const char *problem_wrong(const struct problem *p, const struct op
     return memcmp(o->image[0], p->image[0], p->bytes[0]) || memcmp(o->image[1], p->image[1], p->bytes[1]) ? "A or B was written to" : NULL;
 }
 
-/* One call on fresh operands in host memory. NULL, or what is wrong. */
+/* Makes one call on fresh operands in host memory. NULL, or what is wrong. */
 static inline const char *problem_try(const struct problem *p, struct operands *o)
 {
     problem_reset(p, o);

@@ -1,4 +1,4 @@
-/* programs.h — for t_cuda.c and t_gpus.c, whose cases are programs that use CUDA themselves, each in a process of its own. */
+/* programs.h — for t_cuda.c and t_gpus.c, whose test cases are programs that use CUDA themselves, each in a process of its own. */
 #ifndef PROGRAMS_H
 #define PROGRAMS_H
 
@@ -11,7 +11,7 @@ struct program {
     void (*run)(void);
 };
 
-/* --lib LIB [--only NAME]: the library is loaded and its spellings are found, and every product is to be the GPU's; *only is NAME or NULL. The
+/* --lib LIB [--only NAME]. Loads the library, finds its spellings, and makes the GPU serve every product; *only becomes NAME or NULL. Returns the
  * library. */
 static inline void *open_for_programs(int argc, char **argv, const char **only)
 {
@@ -27,7 +27,7 @@ static inline void *open_for_programs(int argc, char **argv, const char **only)
     return library;
 }
 
-/* One after the other, or the one whose name is `only`; none may take longer than `seconds`. How many have failed. */
+/* Runs all programs one after another, or only the one named `only`; none may take longer than `seconds`. Returns how many have failed. */
 static inline int run_programs(const struct program *programs, int count, const char *only, unsigned seconds)
 {
     int failures = 0;

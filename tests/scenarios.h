@@ -1,4 +1,4 @@
-/* scenarios.h — what sweep.c carries out while calls fail: the problems, the ways to have them solved, and the table of scenarios. */
+/* scenarios.h — what sweep.c runs while calls fail: the problems, the ways of having them solved, and the table of scenarios. */
 #ifndef SCENARIOS_H
 #define SCENARIOS_H
 
@@ -69,7 +69,7 @@ static const char *run_warmup(void)
     return on_host(&short_2);
 }
 
-/* The test's own use of the driver, never failing. */
+/* The test's own use of the driver, which never fails by plan. */
 static void open_gpu(void)
 {
     static bool open;
@@ -79,12 +79,12 @@ static void open_gpu(void)
     open = true;
 }
 
-/* cudaDeviceReset between two calls: everything the library had is gone, and it must not touch it. */
+/* cudaDeviceReset between two calls: everything that the library had is gone, and it must not touch it. */
 static const char *run_reset(void)
 {
     const char *wrong = on_host(&tiled_2);
     wrong = wrong ? wrong : on_host(&short_2);
-    if (cu_init(0) || cu_reset(0)) /* the library may not have come to start the driver */
+    if (cu_init(0) || cu_reset(0)) /* the library may have failed before it started the driver */
         return "the test itself cannot reset";
     for (int i = 0; i < 2 && !wrong; i++)
         wrong = on_host(i ? &short_0 : &tiled_0);
@@ -115,11 +115,11 @@ static const char *pinned(const struct problem *p)
     return problem_wrong(p, &o);
 }
 
-/* Operands in page-locked memory, where the copy engine reads and writes them itself; but not lines that are short and far apart. */
+/* Operands in page-locked memory: the copy engine reads and writes them directly, unless lines are short and far apart. */
 static const char *run_pinned(void) { return pinned(&tiled_0); }
 static const char *run_scattered(void) { return pinned(&scattered); }
 
-/* Operands in GPU memory where `away` says so. By gpugemm_dgemm or by the BLAS name, which can only abort. */
+/* Operands in GPU memory where `away` says so. Called by gpugemm_?gemm, or by the BLAS name, which on failure can only abort. */
 static const char *on_gpu(const struct problem *p, const bool away[3], bool api)
 {
     static uint64_t memory[3];
@@ -146,7 +146,7 @@ static const char *on_gpu(const struct problem *p, const bool away[3], bool api)
     else
         call_gemm(p->spelling, &x);
     armed(false);
-    int lost = cu_sync((void *)1); /* a lost GPU keeps the result to itself */
+    int lost = cu_sync((void *)1); /* the result on a lost GPU cannot be read */
     for (int i = 0; i < 3 && !lost; i++)
         if (away[i] && cu_down(o.image[i], memory[i], p->bytes[i]))
             lost = 1;
@@ -212,9 +212,9 @@ static const char *run_threads(void)
 static const struct scenario {
     const char *name, *environment; /* A=B C=D */
     const char *(*run)(void);
-    bool names_gpu; /* BLAS names with operands in GPU memory: they can only abort */
-    bool threaded;  /* how many objects are made depends on timing */
-    bool outputs;   /* into files: only the C library's failures */
+    bool names_gpu; /* calls by BLAS names with operands in GPU memory: on failure they can only abort */
+    bool threaded;  /* the number of objects created depends on timing */
+    bool outputs;   /* writes files: only the C library's functions are failed */
 } scenarios[] = {
     {"first call", "", run_first, false, false, false},
     {"warm-up and info", "", run_warmup, false, false, false},
@@ -250,7 +250,7 @@ static const struct spelling *named(const char *name)
 static void make_problems(void)
 {
     tiny = problem_make(named("dgemm_"), false, false, 48, 40, 33, 2, 3);
-    aligned = problem_make(named("dgemm_"), false, true, 96, 64, 80, 2, 0); /* as tensor maps want it */
+    aligned = problem_make(named("dgemm_"), false, true, 96, 64, 80, 2, 0); /* aligned as tensor maps require */
     short_0 = problem_make(named("sgemm_"), true, false, 200, 150, 90, 0, 5);
     short_2 = problem_make(named("cblas_dgemm"), false, true, 190, 210, 70, 2, 1);
     tiled_0 = problem_make(named("dgemm_64_"), false, false, 330, 300, 64, 0, 2);

@@ -1,4 +1,5 @@
-/* secure.c — one gemm, and whether the system calls this process a secure one. For t_security.sh, which gives it the setuid bit. */
+/* secure.c — makes one gemm call and prints whether the system treats this process as a secure one (AT_SECURE). For t_security.sh, which gives it the
+ * setuid bit. */
 #include <sys/auxv.h>
 
 #include "exact.h"

@@ -1,4 +1,4 @@
-/* slow_blas.c — a BLAS of one routine whose constructor takes its time, and which is of no use before it has ended. For t_process.c. */
+/* slow_blas.c — a BLAS of one routine with a slow constructor, which must not be called before the constructor has ended. For t_process.c. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,17 +1,17 @@
-/* soak.c — mixed traffic for as long as you like, with failures, every byte of every result checked.
+/* soak.c — mixed traffic for any length of time, with failures, every byte of every result checked.
  *
  *   soak --lib LIB [--seconds S] [--life L] [--threads T] [--rate PPM] [--seed N] [--expect-gpu]
  *   soak --lib LIB --calls N [--threads T] [--seed N] [--expect-gpu]
  *
- * One process after the other, each living L seconds: T threads make calls of all sizes, types and transposes, with operands in ordinary memory, in
- * page-locked memory and in the GPU's. Of a million driver calls PPM fail at random (out of memory, an invalid value); and in two of three
- * processes the whole GPU is lost at a random time, and the threads go on without it. Needs fail_cuda.c's libcuda.so.1, which also knows what
- * this process holds of the GPU; but for PPM = 0, where any driver will do. Of each process: no result wrong, no hang, its end in order, and from the
- * middle of its life to its end no growth of its memory, of what it holds of the GPU's, or of the driver's objects. A line after each.
+ * Runs one process after another, each for L seconds: T threads make calls of all sizes, types and transposes, with operands in ordinary memory,
+ * page-locked memory and GPU memory. Of a million driver calls PPM fail at random (out of memory, invalid value). In two of three processes the whole
+ * GPU is lost at a random time, and the threads go on without it. This needs fail_cuda.c's libcuda.so.1, which also knows how much GPU memory this
+ * process holds; with PPM = 0 any driver will do. Required of each process: no wrong result, no hang, an orderly end, and, from the middle of its
+ * life to its end, no growth of its memory, of the GPU memory it holds, or of the number of driver objects. Prints a line after each.
  *
- * --calls: N calls in one process and without failures, a fifth of them by each of five generations of threads. Late in it more threads than ever before
- * may meet in the library, and a lane is made for one of them; but a leak adds to what is held in every generation: so what counts is the least that a
- * generation after the second has added. */
+ * --calls: N calls in one process without failures, a fifth of them by each of five generations of threads. Late in the run more threads than ever
+ * before may meet in the library, which then creates a lane for one of them; but a leak grows in every generation. So what counts is the smallest
+ * growth of a generation after the second. */
 #include <getopt.h>
 #include <limits.h>
 #include <pthread.h>
@@ -36,8 +36,8 @@ static int (*cu_init)(unsigned), (*cu_retain)(void **, int), (*cu_enter)(void *)
 
 /* Shared with the parent. */
 static struct totals {
-    atomic_ulong calls[3], gpu, recovered, wrong, documented, injected, lost; /* calls by memory: ordinary, page-locked, the GPU's */
-    atomic_long rss_growth, gpu_growth, live_growth;                          /* the largest of a process */
+    atomic_ulong calls[3], gpu, recovered, wrong, documented, injected, lost; /* calls by memory: ordinary, page-locked, GPU */
+    atomic_long rss_growth, gpu_growth, live_growth;                          /* the largest of any process */
     char first_wrong[160];
 } *totals;
 
@@ -57,7 +57,7 @@ static void report(const char *wrong, int which, int kind)
 /* ---- one thread ---------------------------------------------------------------------------------------------------------------------------- */
 
 static atomic_bool stop;
-static atomic_long left; /* calls that may yet be made */
+static atomic_long left; /* calls still to be made */
 static pthread_barrier_t ready;
 
 struct thread {
@@ -77,7 +77,7 @@ static void call_on_gpu(struct thread *t, const struct problem *p, int which)
         pointer[i] = (void *)(t->gpu[i] + AROUND);
     }
     if (t->seed & 1)
-        pointer[1] = o->image[1] + AROUND; /* B stays at home */
+        pointer[1] = o->image[1] + AROUND; /* B stays in host memory */
     struct call x = problem_call(p, pointer[0], pointer[1], pointer[2]);
     int status = p->spelling->dbl ? api_d(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, x.alpha, x.a, x.lda, x.b, x.ldb, x.beta, x.c, x.ldc, NULL)
                                   : api_s(102, 111 + p->transa, 111 + p->transb, x.m, x.n, x.k, (float)x.alpha, x.a, x.lda, x.b, x.ldb,
@@ -172,7 +172,7 @@ static void sleep_until(double when)
         usleep(20000);
 }
 
-/* Returns when all have memory. */
+/* Returns when all threads have allocated their memory. */
 static void start_traffic(struct thread *thread, int threads, uint64_t seed, long calls)
 {
     atomic_store(&left, calls);
@@ -367,8 +367,9 @@ int main(int argc, char **argv)
            (double)totals->gpu_growth / 1e6, totals->live_growth);
     if (totals->wrong)
         printf("first wrong: %s\n", totals->first_wrong);
-    /* Every lane must have seen the largest problem before memory stands still: on two busy cores 70 MB came in the last 1.2 s of a life of 3 s,
-     * 57 MB in the last 5 of 12, 3 MB in the last 8 of 20. And been made, of some 50 objects: under ThreadSanitizer the last of six lanes comes late. */
+    /* Memory stands still only when every lane has seen the largest problem: on two busy cores it still grew by 70 MB in the last 1.2 s of a life of
+     * 3 s, by 57 MB in the last 5 of 12, by 3 MB in the last 8 of 20. And every lane, of some 50 objects, must have been created: under
+     * ThreadSanitizer the last of six comes late. */
     long most = (life < 15 ? 256L : 64L) << 20;
     if (in_all)
         most = 16L << 20;

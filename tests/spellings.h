@@ -1,7 +1,7 @@
 /* spellings.h — every exported name of sgemm and dgemm (src/symbols.def), and one function that calls any of them.
  *
- * A struct call says what BLAS would be told, in 64-bit integers and doubles; call_gemm puts it into the prototype of the spelling: Fortran or
- * CBLAS, 32- or 64-bit integers. The pointers come from dlsym: t_link.c is the test that links. */
+ * A struct call holds a call's arguments as 64-bit integers and doubles; call_gemm converts them to the spelling's prototype: Fortran or CBLAS, 32-
+ * or 64-bit integers. The function pointers come from dlsym; t_link.c is the test that links. */
 #ifndef SPELLINGS_H
 #define SPELLINGS_H
 
@@ -24,7 +24,7 @@ struct call {
     const void *a, *b;
     void *c;
     double alpha, beta;
-    size_t hidden; /* what a Fortran caller leaves where the lengths of transa and transb go */
+    size_t hidden; /* what a Fortran caller passes as the lengths of transa and transb */
 };
 
 #define CALL_FORTRAN(integer, real)                                                                                    \
@@ -66,7 +66,7 @@ static struct spelling spellings[] = {
 };
 enum { SPELLINGS = sizeof spellings / sizeof *spellings };
 
-/* A library by path, or the process's own scope for NULL. Exits with 77 when it cannot be opened. */
+/* Opens a library by path, or the process's own scope for NULL. Exits with 77 if it cannot be opened. */
 static inline void *open_library(const char *path, int flags)
 {
     void *handle = dlopen(path, RTLD_NOW | flags);
@@ -77,7 +77,7 @@ static inline void *open_library(const char *path, int flags)
     return handle;
 }
 
-/* Finds every spelling in `library`. Returns how many are there. */
+/* Finds every spelling in `library`. Returns how many were found. */
 static inline int find_spellings(void *library)
 {
     int found = 0;

@@ -1,15 +1,18 @@
-/* sweep.c — every call that the library makes of the CUDA driver, and of those functions of the C library that can fail, fails in turn: once, that
- * function from then on, or the whole GPU from then on. After each: every byte of every result right, or the documented error where operands lie
- * in GPU memory; one line of warning at most; nothing leaked; no hang; and the next calls right.
+/* sweep.c — makes every call to the CUDA driver, and to those functions of the C library that can fail, fail in turn: once, or that function from
+ * then on, or the whole GPU from then on. After each: every byte of every result right, or the documented error if operands lie in GPU memory; at
+ * most one line of warning; nothing leaked; no hang; and the next calls right.
  *
  *   sweep --lib LIB [--seconds S] [--jobs J] [--most N] [--seed N] [--part I/N] [--only SCENARIO[/FUNCTION/NTH/MODE/ERROR/cold|warm]] [--table FILE]
  *
- * The driver must be fail_cuda.c's, which LD_LIBRARY_PATH puts in the way of the real one or of fake_cuda.c's; fail_libc.c is preloaded, or its half
- * is left out. Each scenario runs undisturbed in a process of its own, which counts its calls; then each call of each function (at most N of
- * them, evenly spread, where a function is called more often, as in polling) is a case: a cold one, in a process of its own whose first calls it
- * hits, and, for failures that a GPU survives, a warm one, many of them one after the other in a process that has been at work before. --seconds S:
- * what can be done in that time: in half of it warm ones, of all scenarios in turn, then cold ones, every function's first calls first; else at
- * random, which --seed changes. --part 2/5: the second of five shares, for several sweeps side by side that are together a whole one. */
+ * The driver must be fail_cuda.c's, which LD_LIBRARY_PATH puts in front of the real one or of fake_cuda.c's; fail_libc.c is preloaded, or its half is
+ * left out. Each scenario first runs undisturbed in a process of its own, in which its calls are counted. Then each call of each function is a case;
+ * where a function is called often, as in polling, the first eight calls and from N to 2N evenly spread others are. A cold case runs in a process of
+ * its own and hits its first calls. For failures that a GPU survives there is also a warm case; many of these run one after another in a process that
+ * has been at work before.
+ *
+ * --seconds S: as many cases as fit into that time, in half of it warm ones, of all scenarios in turn, then cold ones: first the first two calls of
+ * every function, the others in random order, which --seed changes. --part 2/5: the second of five shares, for several sweeps that run side by side
+ * and together make up a whole one. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
@@ -21,7 +24,7 @@
 
 #include "scenarios.h"
 
-enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take: a hang */, EVENT_SLACK = 64, WARM_AT_ONCE = 20 };
+enum { MAX_JOBS = 64, MAX_CASES = 400000, TIME_LIMIT = 60 /* seconds a case may take; longer is a hang */, EVENT_SLACK = 64, WARM_AT_ONCE = 20 };
 
 /* ---- one case, in a process of its own ------------------------------------------------------------------------------------------------ */
 
@@ -33,7 +36,7 @@ struct plan {
     unsigned char scenario, shim, function, mode;
     unsigned nth;
     int error;
-    long warm; /* this and the next warm - 1 of the warm cases; 0: a cold one */
+    long warm; /* this and the next warm - 1 of the warm cases; 0: a cold case */
 };
 
 enum { ROUNDS = 4 };
@@ -41,8 +44,8 @@ enum { ROUNDS = 4 };
 struct result {
     char wrong[96];
     unsigned long struck, gpu_calls, documented;
-    unsigned long calls[2][FAULT_FUNCTIONS]; /* of the first round, of the last */
-    long at;                                 /* the warm case in progress */
+    unsigned long calls[2][FAULT_FUNCTIONS]; /* in the first round and in the last */
+    long at;                                 /* index of the warm case in progress */
     long warm_done;
     struct tally {
         long sites, functions, tried[3], right[3], documented, missed;
@@ -86,7 +89,7 @@ static bool is_of_freeing(const struct plan *p)
     return strstr(function, "Free") || strstr(function, "Destroy");
 }
 
-/* Warm cases, one after the other: each hits a round, lasts another if it does, and is followed by an undisturbed one. */
+/* Runs warm cases one after another. A failure hits one round, a lasting one two; then follows an undisturbed round. */
 static void carry_out_warm(const struct plan *p, struct result *r)
 {
     const struct scenario *s = &scenarios[p->scenario];
@@ -116,7 +119,7 @@ static void carry_out_warm(const struct plan *p, struct result *r)
         r->warm.missed += !struck;
         r->warm.documented += documented > before;
         for (int i = 0; i < FAULT_KINDS && !*r->wrong; i++) {
-            allowed[i] += is_of_freeing(c); /* what it could not free is lost */
+            allowed[i] += is_of_freeing(c); /* what it failed to free is lost */
             if (atomic_load(&fail_cuda->live[i]) > allowed[i] && !s->threaded)
                 snprintf(r->wrong, sizeof r->wrong, "%s pile up: %ld", fail_cuda->kinds[i], atomic_load(&fail_cuda->live[i]));
         }
@@ -135,8 +138,8 @@ static void carry_out(const struct plan *p, struct result *r, bool counting)
         return;
     }
     follow(failing, counting ? NULL : p);
-    /* The fault falls into the first round; what lasts still lasts in two more; the fourth is undisturbed. What is made is kept for the next call, so
-     * the first rounds may add to it, but the last must not. */
+    /* The fault hits the first round; a lasting fault lasts for two more; the fourth round is undisturbed. Objects are kept for the next call, so the
+     * first rounds may create some, but the last must not. */
     for (int round = 0; round < ROUNDS && !*r->wrong; round++) {
         if (round == ROUNDS - 1 && failing->mode != FAULT_ALL)
             failing->function = -1;
@@ -164,9 +167,9 @@ static void carry_out(const struct plan *p, struct result *r, bool counting)
 
 struct worker {
     pid_t pid;
-    int said; /* what it wrote to stderr */
+    int said; /* descriptor of its stderr */
     struct plan plan;
-    const struct plan *first; /* of the warm ones */
+    const struct plan *first; /* the first of its warm cases */
     struct result *result;
 };
 
@@ -174,7 +177,7 @@ static char folder[] = "/tmp/gpugemm-sweep-XXXXXX";
 
 static void start(struct worker *w, const struct plan *plan, bool counting)
 {
-    static long started; /* names a folder: process ids come again in a long sweep */
+    static long started; /* number used in the name of its folder, because process ids recur in a long sweep */
     started++;
     w->plan = *plan;
     w->first = plan;
@@ -190,10 +193,10 @@ static void start(struct worker *w, const struct plan *plan, bool counting)
     if (scenarios[plan->scenario].outputs && (mkdir(mine, 0700) || chdir(mine) || setenv("XDG_CACHE_HOME", mine, 1)))
         _exit(1);
     carry_out(plan, w->result, counting);
-    exit(0); /* with its handlers: they have to get along with a lost GPU, too */
+    exit(0); /* with its exit handlers: these have to cope with a lost GPU, too */
 }
 
-/* What is wrong with the case of a process that has ended; NULL: nothing. Its lines on stderr go to `text`. */
+/* Judges the case of a process that has ended: what is wrong, or NULL. Its lines on stderr go to `text`. */
 static const char *judge(const struct worker *w, int status, char *text, size_t size)
 {
     static char what[160];
@@ -215,10 +218,10 @@ static const char *judge(const struct worker *w, int status, char *text, size_t 
         return snprintf(what, sizeof what, "wait status %d", status), what;
     if (*r->wrong)
         return r->wrong;
-    /* Two files, two warnings; and two of a BLAS that is named and cannot be loaded where no other is found. */
+    /* One warning more where there are two files, and one more when a named BLAS cannot be loaded and no other is found. */
     if (lines > 1 + s->outputs + (strstr(text, "searching instead") && strstr(text, "no CPU BLAS")))
         return snprintf(what, sizeof what, "%d lines of warning", lines), what;
-    /* While a function goes on failing nothing may pile up, nor afterwards; how many of the slots have got their events is a matter of timing. */
+    /* Nothing may pile up while a function goes on failing, nor afterwards. How many of the slots have got their events is a matter of timing. */
     int last = w->plan.mode == FAULT_FUNCTION ? ROUNDS - 2 : ROUNDS - 1;
     for (int i = 0; i < FAULT_KINDS && !s->threaded && !aborted && !w->plan.warm && !is_of_freeing(&w->plan) && fail_cuda->kinds[i]; i++)
         if (r->live[last][i] > r->live[1][i] + (strcmp(fail_cuda->kinds[i], "events") ? 0 : EVENT_SLACK))
@@ -259,7 +262,7 @@ static void finish(struct worker *w, int status)
         t->missed += more->missed;
         warm_done += w->result->warm_done;
     } else if (!w->result->struck && !wrong && !w->result->documented) {
-        tally[p->scenario][p->shim].missed++; /* timing: there was no such call this time */
+        tally[p->scenario][p->shim].missed++; /* by timing: this time there was no such call */
     } else {
         tally[p->scenario][p->shim].tried[p->mode]++;
         tally[p->scenario][p->shim].right[p->mode] += !wrong;
@@ -271,7 +274,7 @@ static void finish(struct worker *w, int status)
 
 static unsigned part = 1, parts = 1;
 
-/* By what the case is, not by its number: how many calls a scenario makes is a matter of timing, and another sweep counts others. */
+/* Decided by what the case is, not by its number: how many calls a scenario makes depends on timing, so another sweep counts others. */
 static bool is_mine(const struct plan *p)
 {
     uint64_t state = p->scenario + 64u * (p->shim + 2u * (p->function + 128u * (p->mode + 4u * (uint64_t)(p->error & 1023)))) + ((uint64_t)p->nth << 36);
@@ -288,7 +291,7 @@ static void add(bool warm, int scenario, int shim, int function, unsigned long n
     }
 }
 
-/* What a function of the C library sets errno to. */
+/* The errno that a failing function of the C library sets. */
 static int libc_error(const char *name)
 {
     return strstr(name, "alloc") && strcmp(name, "posix_fallocate") ? 12 /* ENOMEM */ : strstr(name, "pthread") ? 11 /* EAGAIN */
@@ -299,7 +302,7 @@ static void add_cases(int scenario, int shim, long most)
 {
     static const int lost[] = {719 /* launch failed */, 702 /* timeout */, 700 /* illegal address */, 214 /* ECC */, 999 /* unknown */, 46 /* device unavailable */};
     const struct faults *f = shim_of(shim);
-    for (int warm = 0; warm < 2 - scenarios[scenario].names_gpu; warm++) /* what aborts can be at work once only */
+    for (int warm = 0; warm < 2 - scenarios[scenario].names_gpu; warm++) /* a process that aborts cannot have been at work before */
         for (int id = 0; id < f->functions; id++) {
             unsigned long count = undisturbed[scenario][shim].calls[warm][id], step = count > (unsigned long)most ? count / (unsigned long)most : 1;
             tally[scenario][shim].functions += count > 0 && !warm;
@@ -321,7 +324,7 @@ static void add_cases(int scenario, int shim, long most)
 
 static uint64_t seed = 1;
 
-/* First what comes first, then at random. */
+/* The first two calls of every function first, the others at random. */
 static int by_order(const void *x, const void *y)
 {
     const struct plan *a = x, *b = y;
@@ -333,7 +336,7 @@ static int by_order(const void *x, const void *y)
     return i < j ? -1 : i > j;
 }
 
-/* Warm cases that one process does one after the other. */
+/* Warm cases that one process runs one after another. */
 struct batch {
     struct plan *first;
     long turn;
@@ -448,13 +451,13 @@ int main(int argc, char **argv)
             const char *wrong = judge(&worker[0], status, text, sizeof text);
             undisturbed[i][shim] = *worker[0].result;
             close(worker[0].said);
-            worker[0].pid = 0; /* free again */
+            worker[0].pid = 0; /* the slot is free again */
             if (wrong || undisturbed[i][shim].gpu_calls == 0)
                 return printf("WRONG: %s undisturbed: %s, %lu calls on the GPU\n%s", scenarios[i].name, wrong ? wrong : "", undisturbed[i][shim].gpu_calls, text), 1;
             add_cases(i, shim, most);
         }
 
-    if (only && strchr(only, '/')) { /* one case, if it is given to the end */
+    if (only && strchr(only, '/')) { /* one case, if `only` is complete */
         struct plan found = {.nth = 0};
         char name[64], mode[16], when[8];
         int error;
@@ -471,7 +474,7 @@ int main(int argc, char **argv)
     }
     qsort(cases, (size_t)case_count, sizeof *cases, by_order);
 
-    struct batch *batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* neighbours of one scenario; of every scenario one, and so on */
+    struct batch *batch = malloc((size_t)(warm_count + 1) * sizeof *batch); /* cases of one scenario; sorted so that all scenarios take turns */
     long batches = 0, turns[SCENARIOS][SHIMS] = {0};
     for (long i = 0; i < warm_count; i++) {
         struct plan *last = batches ? batch[batches - 1].first : NULL;
@@ -488,7 +491,7 @@ int main(int argc, char **argv)
     for (long i = 0; i < batches; i++)
         batch[i].turn = turns[batch[i].first->scenario][batch[i].first->shim]++ * batches + i;
     qsort(batch, (size_t)batches, sizeof *batch, by_turn);
-    const double counted = now(), least = counted + (double)seconds / 2; /* half of it at least is for cases, however long it took to count them */
+    const double counted = now(), least = counted + (double)seconds / 2; /* at least half of the time is for cases, however long counting took */
     deadline = !seconds ? 0 : begun + (double)seconds > least ? begun + (double)seconds : least;
     long next = 0, next_warm = 0, running = 0;
     for (;;) {

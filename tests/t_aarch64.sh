@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_aarch64.sh LIB — the front end and the stubs for 64-bit Arm: cross-built with Debian's compiler, then its tests run under qemu-user. There is no Arm
-# BLAS here: products are answered by the library's own loops, random calls are compared with those of mutant.c, which has no bug unless asked for one, and
-# the forwarding stubs meet the recorder of t_forward.c.
+# t_aarch64.sh LIB — the front end and the stubs for 64-bit Arm: cross-built with Debian's compiler, then its tests run under qemu-user. There is no
+# Arm BLAS here: products are computed by the library's own loops, random calls are compared with those of mutant.c, which has no bug unless one is
+# selected, and the forwarding stubs are tested with the programs of t_forward.c.
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$(dirname "$0")/..")
 sysroot=/usr/aarch64-linux-gnu
@@ -21,7 +21,7 @@ names() { nm -D --defined-only "$1" 2> /dev/null | awk '{print $3}' | sort; }
 aarch64-linux-gnu-nm -D --defined-only "$lib" | awk '{print $3}' | sort | diff - <(names "$LIB") > "$work/names" || { fail "other names than here:"; head -5 "$work/names"; }
 
 arm() { qemu-aarch64 -L "$sysroot" "$@"; }
-try() { # try NAME COMMAND… : its last line is shown
+try() { # try NAME COMMAND… : shows its last line
     local name=$1
     shift
     if "$@" > "$work/out" 2>&1; then echo "$name: $(tail -1 "$work/out") ($SECONDS s)"; else fail "$name: $(tail -5 "$work/out")"; fi

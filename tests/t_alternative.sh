@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_alternative.sh LIB — the library in the place of libblas.so.3: every netlib tester (levels 1 to 3, s d c z) passes with all of its calls going
-# through it, and so does Debian's NumPy over reference LAPACK, whose own error handler still wins. The BLAS behind is OpenBLAS, found by name.
+# t_alternative.sh LIB — the library in place of libblas.so.3: every netlib tester (levels 1 to 3, s d c z) passes with all of its calls going through
+# it, and so does Debian's NumPy over reference LAPACK, whose own error handler still takes precedence. The real BLAS is OpenBLAS, found by name.
 . "$(dirname "$0")/lib.sh"
 [ -x "$TESTERS/xblat1d" ] || skip "no netlib testers in $TESTERS (Debian: libblas-test)"
 [ -e "$OPENBLAS_DIR/libopenblas.so.0" ] || skip "no OpenBLAS to pass calls on to"

@@ -1,5 +1,5 @@
-/* t_api.c — the contract of gpugemm.h, as far as it can be held to without a GPU: the status of every illegal argument, C untouched; what is read and
- * written when m, n, k, alpha or beta is 0; the settings of a thread; counts, decisions and explanations, also for programs that know smaller or
+/* t_api.c — the contract of gpugemm.h, as far as it can be tested without a GPU: the status of every illegal argument, C untouched; what is read and
+ * written when m, n, k, alpha or beta is 0; the settings of a thread; counts, decisions and explanations, also for programs compiled with smaller or
  * larger structures.
  *
  *   t_api [--lib PATH] */
@@ -32,7 +32,7 @@ static struct {
 /* ---- arguments ------------------------------------------------------------------------------------------------------------------------------ */
 
 static const struct arguments {
-    int status, layout, transa, transb; /* int: some are none of the enumerators */
+    int status, layout, transa, transb; /* int, because some are none of the enumerators */
     int64_t m, n, k, lda, ldb, ldc;
 } cases[] = {
     {0, COL, N, N, 3, 4, 5, 3, 5, 3},   {0, COL, T, C, 3, 4, 5, 5, 4, 3},    {0, ROW, N, N, 3, 4, 5, 5, 4, 4},    {0, ROW, T, T, 3, 4, 5, 3, 5, 4},
@@ -186,11 +186,11 @@ static void check_explanations(void)
     }
 }
 
-/* ---- where programs read numbers ------------------------------------------------------------------------------------------------------------ */
+/* ---- decimal points in what programs read ------------------------------------------------------------------------------------------ */
 
 static char statistics[] = "/tmp/gpugemm-api-XXXXXX", trace[sizeof statistics + 6];
 
-/* Before the first call. t_config.sh sees to it that there is such a locale. */
+/* Must run before the first call. t_config.sh provides such a locale. */
 static void watch_with_commas(void)
 {
     setlocale(LC_ALL, "de_DE.UTF-8");
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     if (test_failures)
         return 1;
     watch_with_commas();
-    check_settings(); /* first: it looks at a thread's first decision */
+    check_settings(); /* first, because it looks at a thread's first decision */
     check_arguments();
     check_zeros();
     check_words();

@@ -2,10 +2,10 @@
  *
  *   t_capture --lib PATH
  *
- * The driver must be fail_cuda.c's, which counts allocations: what the driver says is free depends on other programs, too.
- * For shapes that take every kind of kernel (whole tiles, shared tiles, packed operands, skinny, k = 0): the captured call allocates nothing and runs
- * nothing; each replay computes what a direct call computes, bitwise, also after the operands have changed, after the stream's workspace has
- * grown, and from two graphs in turn. A stream on which no call came before the capture: its product is right to rounding. */
+ * The driver must be fail_cuda.c's, which counts allocations; the free memory that a driver reports depends on other programs, too. For shapes that
+ * use every kind of kernel (whole tiles, shared tiles, packed operands, skinny, k = 0): the captured call allocates nothing and runs nothing; each
+ * replay computes bitwise what a direct call computes, also after the operands have changed, after the stream's workspace has grown, and from two
+ * graphs in turn. On a stream on which no call preceded the capture the product is right to rounding. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -24,7 +24,7 @@ static __typeof__(gpugemm_sgemm) *sgemm;
 static __typeof__(gpugemm_dgemm) *dgemm;
 static __typeof__(gpugemm_warmup) *warmup;
 static struct faults *driver_calls;
-static int allocation; /* its number among the driver's functions */
+static int allocation; /* index of the allocating function among the driver's functions */
 
 struct shape {
     int64_t m, n, k;
@@ -52,7 +52,7 @@ static int gemm(const struct operands *x, const struct shape *s, handle on)
                           (float *)x->c, s->m, on);
 }
 
-/* C as it is before a call: the data's own when beta wants them, else NaN. */
+/* Sets C to its state before a call: random data if beta needs them, else NaN. */
 static void reset(const struct operands *x, const struct shape *s)
 {
     size_t bytes = (size_t)(s->m * s->n) * (x->dbl ? 8 : 4);
@@ -111,7 +111,7 @@ static void run(bool dbl, int layout, struct operands *x, void *before, void *af
             CHECK(!memcmp(fetch(x, s, after), before, bytes), "%s: replay %d differs from the direct call", what[i], replay);
         }
     }
-    /* Other operands in the same memory; the workspace has grown since the first captures; graphs in turn. */
+    /* Other operands in the same memory; the workspace has grown since the first captures; two graphs in turn. */
     device_ptr a = x->a;
     cuMemcpyDtoD_v2(a, x->b, (size_t)MOST * (dbl ? 8 : 4));
     for (int turn = 0; turn < 2; turn++)
@@ -129,7 +129,7 @@ static void run(bool dbl, int layout, struct operands *x, void *before, void *af
     cuStreamDestroy_v2(on);
 }
 
-/* The first call on its stream is the captured one: no workspace is there and none is allocated. */
+/* The captured call is the first on its stream: there is no workspace, and none is allocated. */
 static void run_unprepared(bool dbl, struct operands *x, void *result)
 {
     x->dbl = dbl, x->ta = x->tb = false;
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
         return fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2;
     while (strncmp(driver_calls->names[allocation], "cuMemAlloc", 10))
         allocation++;
-    driver_calls->armed = true; /* it counts, and nothing fails */
+    driver_calls->armed = true; /* it counts calls; none is made to fail */
     draw_data();
     struct operands x = {0};
     void *before = malloc(8 * (size_t)PERIOD * 5), *after = malloc(8 * (size_t)PERIOD * 5);

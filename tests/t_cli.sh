@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_cli.sh LIB GPUGEMM — each subcommand as a new user would try it: useful output or one clear line, the exit code that is documented, JSON that
-# parses. With GPUGEMM_MODE=gpu on a machine with a GPU its part is wanted, too.
+# t_cli.sh LIB GPUGEMM — each subcommand as a new user would try it: useful output or one clear line, the documented exit code, JSON that parses. With
+# GPUGEMM_MODE=gpu on a machine with a GPU the GPU must serve, too.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 gpugemm=$(realpath "${2:?usage: t_cli.sh LIB GPUGEMM}")
@@ -9,7 +9,7 @@ nm -D "$LIB" | grep -q '__[at]san_' && skip "a library with sanitizers cannot be
 forced=${GPUGEMM_MODE:-}
 unset GPUGEMM_MODE
 
-# expect CODE PATTERN ARGUMENT… : gpugemm ends with CODE and says PATTERN, on stdout or stderr
+# expect CODE PATTERN ARGUMENT… : gpugemm exits with CODE and prints PATTERN, on stdout or stderr
 expect() {
     local code=$1 pattern=$2
     shift 2
@@ -19,7 +19,7 @@ expect() {
     grep -qE -- "$pattern" "$work/out" || { fail "gpugemm $*: no '$pattern' in"; cat "$work/out"; }
     grep -q $'\033' "$work/out" && fail "gpugemm $*: colour where no terminal is"
 }
-# json EXPRESSION ARGUMENT… : the output parses, and the Python expression holds of it as x
+# json EXPRESSION ARGUMENT… : the output parses, and the Python expression is true of it, as x
 json() {
     local expression=$1
     shift
@@ -36,24 +36,24 @@ expect 64 'no command frobnicate' frobnicate
 expect 64 'Try .gpugemm info' info --frobnicate
 
 expect 0 'CPU BLAS +/' info
-if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: which processor's kernels it runs decides what the CPU can do
+if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: the CPU's speed depends on which processor's kernels it runs
     OPENBLAS_CORETYPE=Prescott expect 0 'kernels for Prescott' info
     OPENBLAS_CORETYPE=Prescott expect 0 'set OPENBLAS_CORETYPE=' info
 fi
 json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas'] and x['rates']['to_gpu'] > 1e8 and (x['gpu'] is None) == (x['square_from']['dgemm'] == 0)" info --json
 blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
 GPUGEMM_BLAS=$blas expect 0 'CPU BLAS .*, named by GPUGEMM_BLAS' info
-GPUGEMM_MODE=fast expect 0 '^GPUGEMM_MODE +\(auto\) ' info # what is in force, not what was asked for
+GPUGEMM_MODE=fast expect 0 '^GPUGEMM_MODE +\(auto\) ' info # shows what is in force, not what was asked for
 GPUGEMM_TRACE=$work/a-name-of-more-than-22-letters expect 0 "$work/a-name-of-more-than-22-letters  *1: one line" info
 GPUGEMM_PRECISION=strict expect 0 '^Precision  .*FP32 multiply-adds; dgemm' info
 
 "$gpugemm" check > "$work/out" 2>&1 || { fail "gpugemm check"; cat "$work/out"; }
 grep -q '^ok *CPU' "$work/out" || fail "check says nothing of the CPU"
-# some seconds; on four GPUs that other tests were starting CUDA on, 25
+# some seconds; 25 were seen on four GPUs on which other tests were starting CUDA
 seconds=$(sed -n 's/.* \([0-9.]*\) s$/\1/p' "$work/out")
 awk "BEGIN { exit !($seconds < 60) }" || fail "check took $seconds s"
 json "all(c['result'] != 'failed' for c in x) and len(x) >= 6" check --json
-GPUGEMM_BLAS=/nonexistent.so expect 0 'ok *library' check # slow loops serve, and are right
+GPUGEMM_BLAS=/nonexistent.so expect 0 'ok *library' check # the library's own slow loops serve, correctly
 
 expect 64 'm, n and k are missing' explain
 expect 64 'not a number' explain 12 twelve
@@ -75,7 +75,7 @@ else
     expect 0 'GPU, staged' explain 4096
     expect 0 'ok *GPU' check
 fi
-if "$gpugemm" info | grep -q '^Kernels.*gemm'; then # this build has some
+if "$gpugemm" info | grep -q '^Kernels.*gemm'; then # this build has kernels
     expect 0 'go to the GPU from n = ' explain --gpu h200 100
     expect 0 'assumed, not measured on this machine: the speed of its CPU and of the copies' explain --gpu h200 2048
     grep 'times as' "$work/out" && fail "explain compares what nobody measured"
@@ -100,7 +100,7 @@ expect 64 'gathers the statistics itself' run --stats="$work/s.json" --report "$
 mkdir "$work/a b" && cp -L "$gpugemm" "$work/a b/gpugemm" && cp -L "$LIB" "$work/a b/libgpugemm.so.0"
 gpugemm="$work/a b/gpugemm" expect 69 'a b/libgpugemm.so.0: .*cannot be preloaded' run true
 
-# A program with two processes that multiply: the page has its calls, and nothing that must be fetched.
+# A program with two processes that multiply: the page has its calls, and refers to nothing outside it.
 cat > "$work/two.c" << 'END'
 #include <gpugemm/cblas.h>
 #include <sys/wait.h>

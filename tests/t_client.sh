@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# t_client.sh LIB CLIENT [LEAST] — a real program that knows nothing of LIB (tests/clients), run without LIB and again with LIB preloaded: the same
-# results, and statistics that prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some), or as many
-# as clients/count.c saw without LIB. N is the size. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (tools/setup.sh, where it could install) a missing one is a failure.
+# t_client.sh LIB CLIENT [LEAST] — a real program that does not know LIB (tests/clients), run without LIB and again with LIB preloaded. The results
+# must agree, and the statistics must prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some),
+# or as many as clients/count.c saw without LIB. N is the size. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (set by
+# tools/setup.sh where it could install them) a missing one is a failure.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")/clients
 client=${2:?usage: t_client.sh LIB CLIENT [LEAST]} least=${3:-1}
@@ -34,14 +35,14 @@ octave) need octave-cli && program=(octave-cli --no-gui "$here/octave.m") && tol
 r) need Rscript && program=(Rscript "$here/r.R") ;;
 armadillo) need g++ && build g++ "$here/armadillo.cpp" -larmadillo ;;
 eigen) need g++ && build g++ -I/usr/include/eigen3 "$here/eigen.cpp" -lblas ;;
-lapack) # Debian chooses OpenBLAS's own liblapack.so.3 where that is installed: it never calls out. This is netlib's.
+lapack) # by default Debian uses OpenBLAS's own liblapack.so.3 where that is installed, which never calls another BLAS; this is netlib's
     build "$cc" "$here/lapack.c" -llapack -lblas -lm
     "$cc" -O2 -shared -fPIC "$here/count.c" -o "$work/count.so" && count=$work/count.so || absent "count.c does not build"
     export LD_LIBRARY_PATH=$debian/lapack${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     ;;
 fortran) need gfortran && build gfortran "$here/fortran.f90" -lblas ;;
 cblas) build "$cc" "$here/cblas.c" -lblas -lm ;;
-link_cblas) # the same as two link lines, in place of a BLAS
+link_cblas) # this and the next: the same programs linked with LIB in place of a BLAS
     build "$cc" -I"$here/../../include/gpugemm" "$here/cblas.c" -L"$(dirname "$LIB")" -lgpugemm -Wl,-rpath,"$(dirname "$LIB")" -lm
     preload=
     ;;
@@ -69,7 +70,7 @@ for file in stats.*.json; do
     calls=$((calls + $(stat_of "$file" calls))) gpu=$((gpu + $(stat_of "$file" gpu)))
 done
 echo "$client: LIB saw $calls calls, $gpu on the GPU"
-if [ -n "$count" ]; then # how many there are depends on the LAPACK's version
+if [ -n "$count" ]; then # the number of products depends on the version of LAPACK
     least=$(cat count)
     echo "$client: $least calls without LIB"
     [ "$least" -gt 0 ] || absent "its LAPACK calls no dgemm_ but its own"
@@ -77,7 +78,7 @@ fi
 [ "$calls" -ge "$least" ] || fail "only $calls calls of at least $least came through LIB"
 [ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "none on the GPU"
 
-if [ "$client" = hpcc ]; then # it checks its own residuals
+if [ "$client" = hpcc ]; then # hpcc checks its residuals itself
     grep -E 'HPL_Tflops|StarDGEMM_Gflops|HPL_time' hpccoutf.txt
     grep -q '^Success=1' hpccoutf.txt || fail "HPCC says it failed"
     grep -E 'FAILED' hpccoutf.txt && fail "an HPCC residual"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# t_config.sh LIB T_EXACT — values of the environment that cannot be used: one line on stderr, and the program goes on with right results.
-# Then what the environment switches on: statistics that survive SIGKILL, one trace line a call. Then surroundings that are short of something.
+# t_config.sh LIB T_EXACT — environment variables with unusable values: one line on stderr, and the program goes on with right results. Then what the
+# environment switches on: statistics that survive SIGKILL, one trace line per call. Then environments that lack something.
 . "$(dirname "$0")/lib.sh"
 program=$(realpath "${2:?usage: t_config.sh LIB T_EXACT}")
 export GPUGEMM_BLAS=${GPUGEMM_BLAS:-$OPENBLAS_DIR/libopenblas.so.0}
 
-run() { # run VARIABLE=VALUE… : status and stderr of the program; not under `set -e`, a failure is a finding
+run() { # run VARIABLE=VALUE… : status and stderr of the program; no `set -e` here, because failures are to be reported
     env "$@" "$program" --lib "$LIB" > "$work/out" 2> "$work/err"
 }
 
@@ -26,7 +26,7 @@ for value in GPUGEMM_MODE=banana GPUGEMM_GPU_MEMORY=12Q GPUGEMM_GPU_MEMORY=99999
 done
 expect_lines 1 1 GPUGEMM_MODE=foo
 grep -q 'auto: .*; gpu: .*; cpu: ' "$work/err" || fail "GPUGEMM_MODE=foo: what it may be is not said: $(cat "$work/err")"
-for value in GPUGEMM_DEVICES=x GPUGEMM_DEVICES=99; do # only a process that starts a GPU can tell
+for value in GPUGEMM_DEVICES=x GPUGEMM_DEVICES=99; do # only a process that starts a GPU notices these
     expect_lines 0 1 "$value"
 done
 
@@ -43,7 +43,8 @@ run GPUGEMM_TRACE=1 || fail "GPUGEMM_TRACE=1: $(tail -1 "$work/out")"
 lines=$(grep -c 'm=[0-9]* n=[0-9]* k=[0-9]* .*path=' "$work/err")
 [ "$lines" = "$made" ] || fail "$lines trace lines for $made calls"
 
-# Regret: how much longer each call took than the other side was predicted to, added up. The trace has the same to a tenth of a microsecond.
+# Regret is the sum, over calls, of how much longer each took than was predicted for the other side. The trace has the same to a tenth of a
+# microsecond.
 run GPUGEMM_STATS="$work/r.json" GPUGEMM_TRACE="$work/r.trace" || fail "statistics and a trace: $(tail -1 "$work/out")"
 python3 - "$work/r.json" "$work/r.trace" << 'EOF' || fail "regret"
 import json, re, sys
@@ -58,7 +59,7 @@ assert len(calls) == sum(row["calls"] for row in rows) and abs(seen - expected) 
 assert all(0 <= row["regret"] <= row["seconds"] for row in rows)
 EOF
 
-# Numbers for programs have a point, also where the custom is a comma: t_api looks, if there is such a locale.
+# Numbers for programs have a decimal point, also in locales with a decimal comma: t_api checks that, if there is such a locale.
 if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" > "$work/out" 2>&1; then
     LOCPATH=$work GPUGEMM_MODE=auto "$(dirname "$program")/t_api" --lib "$LIB" > "$work/out" 2>&1 || fail "in a German program: $(head -3 "$work/out")"
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# t_crowded.sh LIB BIN [full] — on a GPU: other programs on it. Eight processes of ours at once; or, `full`, with nearly all of its memory taken by another
-# program: a tenth left, 1 GB, and less than a context needs (nobody else may need the GPU meanwhile). Results must stay right, whoever computes them.
+# t_crowded.sh LIB BIN [full] — on a GPU that other programs use. Either eight processes of ours at once; or, with `full`, with nearly all of its
+# memory taken by another program: a tenth left, 1 GB left, and less left than a context needs (nobody else may need the GPU meanwhile). Results must
+# stay right, whoever computes them.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_crowded.sh LIB BIN [full]}")
 export GPUGEMM_MODE=gpu

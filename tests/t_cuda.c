@@ -1,6 +1,6 @@
-/* t_cuda.c — programs that use CUDA themselves, and gemm in the middle of it: a capture in progress, contexts of their own, cuDevicePrimaryCtxReset
- * (which is cudaDeviceReset), a kernel of theirs that kills the GPU, memory of every kind, fork. Each in a process of its own. What the program
- * had (its current context, its capture, its errors) it must still have, and every result must be right or the documented error.
+/* t_cuda.c — programs that use CUDA themselves and call gemm in between: with a capture in progress, contexts of their own, cuDevicePrimaryCtxReset
+ * (which is cudaDeviceReset), a kernel of theirs that kills the context, memory of every kind, fork. Each runs in a process of its own. What the
+ * program had (its current context, its capture, its errors) it must still have, and every result must be right or the documented error.
  *
  *   t_cuda --lib LIB [--only NAME] */
 #include <cuda.h>
@@ -16,7 +16,7 @@ static struct {
 #define X(name) __typeof__(name) *name;
     DRIVER(X)
 #undef X
-    CUresult (*create)(CUcontext *, unsigned, CUdevice); /* cuCtxCreate's second version: cuda.h's newest has another prototype */
+    CUresult (*create)(CUcontext *, unsigned, CUdevice); /* the second version of cuCtxCreate; cuda.h's newest has another prototype */
 } cu;
 
 #define GOOD(call) CHECK((call) == CUDA_SUCCESS, "%s failed", #call)
@@ -73,7 +73,8 @@ static void *allocate(enum memory kind, size_t bytes)
     return (void *)p;
 }
 
-/* One call with the three operands in memory of those kinds; -1: in ordinary memory. `expected` < 0: must succeed; else it may give that status. */
+/* Makes one call with the three operands in memory of those kinds (-1: ordinary memory). With may_fail it may return an error status; otherwise it
+ * must succeed. */
 static void placed(const struct problem *p, const int kind[3], const char *when, bool by_name, CUstream stream, bool may_fail)
 {
     struct operands o = operands_new(p);
@@ -84,7 +85,7 @@ static void placed(const struct problem *p, const int kind[3], const char *when,
         if (kind[i] >= 0)
             GOOD(cu.cuMemcpy((CUdeviceptr)there[i], (CUdeviceptr)o.image[i], p->bytes[i]));
     }
-    GOOD(cu.cuCtxSynchronize()); /* a copy of pageable memory may still be on its way to the GPU when it returns */
+    GOOD(cu.cuCtxSynchronize()); /* a copy of pageable memory to the GPU may still be in progress when the call returns */
     struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
     int status = 0;
     if (by_name)
@@ -100,12 +101,12 @@ static void placed(const struct problem *p, const int kind[3], const char *when,
     CHECK(!wrong, "%s, %s %s %s: %s", when, kind[0] < 0 ? "host" : kinds[kind[0]], kind[1] < 0 ? "host" : kinds[kind[1]],
           kind[2] < 0 ? "host" : kinds[kind[2]], wrong);
     CHECK(!status || may_fail, "%s: status %d", when, status);
-    operands_free(&o); /* what lies in GPU memory ends with the process */
+    operands_free(&o); /* GPU memory is released with the process */
 }
 
 /* ---- the programs ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A capture must survive everything gemm does with operands in host memory, its very first call included. */
+/* A capture must survive everything that gemm does with operands in host memory, including its very first call. */
 static void capture_around(CUstreamCaptureMode mode, unsigned stream_flags, bool warm)
 {
     CUstream stream;
@@ -140,7 +141,8 @@ static void capture_global_cold(void) { capture_around(CU_STREAM_CAPTURE_MODE_GL
 static void capture_global_warm(void) { capture_around(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_DEFAULT, true); }
 static void capture_thread(void) { capture_around(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_NON_BLOCKING, false); }
 
-/* Operands in host memory that a stream is still writing when gpugemm_dgemm is called on it: A's elements become zeros, or C's, which are scaled. */
+/* Operands in host memory that a stream is still writing when gpugemm_dgemm is called on that stream: the elements of A become zeros; or C's, which
+ * are scaled. */
 static void in_flight(void)
 {
     const size_t much = 256 << 20;
@@ -167,7 +169,7 @@ static void in_flight(void)
         }
 }
 
-/* gpugemm_dgemm itself in a graph, launched again and again on other data. */
+/* gpugemm_dgemm itself in a graph, launched repeatedly on different data. */
 static void captured_gemm(void)
 {
     const struct problem *p = &middle;
@@ -242,7 +244,7 @@ static void reset(void)
     printf("reset: %llu of 12 calls after it were served by the GPU\n", (unsigned long long)(gpu_calls() - before));
 }
 
-/* The program's own kernel traps: the context is lost, and everything in it. */
+/* A kernel of the program traps: the context is lost, and everything in it. */
 static void own_fault(void)
 {
     static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry stumble() { trap; }\n";
@@ -276,7 +278,7 @@ static void every_memory(void)
                 placed((a + b + c) & 1 ? &small : &middle, (const int[]){a, b, c}, "mixed memory", (a ^ b ^ c) & 1, NULL, false);
 }
 
-/* Forked by a program that has started CUDA; the library has not. */
+/* Forked by a program that has started CUDA, whereas the library has not. */
 static void forked(void)
 {
     open_primary();

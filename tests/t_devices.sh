@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# t_devices.sh LIB GPUGEMM BIN DRIVER — machines whose GPU is not to be had, or of which only some are ours: in exclusive use by another process, without
-# permission on /dev/nvidia*, a driver older than the kernels, lists of devices with what is not there. Every result must be right, with one line on stderr
-# at most, and `gpugemm info` say why. DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1; it is fail_cuda.c that refuses.
+# t_devices.sh LIB GPUGEMM BIN DRIVER — machines on which the GPU is not available, or only some GPUs are: in exclusive use by another process, no
+# permission on /dev/nvidia*, a driver older than the kernels, lists of devices with entries that do not exist. Every result must be right, with at
+# most one line on stderr, and `gpugemm info` must say why. DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1; fail_cuda.c
+# makes it refuse.
 . "$(dirname "$0")/lib.sh"
 command=$(realpath "${2:?usage: t_devices.sh LIB GPUGEMM BIN DRIVER}") bin=$(realpath "$3") driver=$4
 [ "$driver" != real ] || driver=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '/libcuda\.so\.1 / { print $NF; exit }')
@@ -10,13 +11,13 @@ mkdir "$work/driver" && cp "$bin/libfail_cuda.so" "$work/driver/libcuda.so.1"
 export FAIL_CUDA_DRIVER LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} GPUGEMM_MODE=gpu
 FAIL_CUDA_DRIVER=$(realpath "$driver")
 
-right() { # right WHAT MOST VARIABLE=VALUE… : t_exact, and at most MOST lines on stderr; its calls on the GPU are then in $gpu
+right() { # right WHAT MOST VARIABLE=VALUE… : runs t_exact, with at most MOST lines on stderr; sets $gpu to its number of calls on the GPU
     timeout "${LIMIT:-60}" env "${@:3}" "$bin/t_exact" --lib "$LIB" > "$work/out" 2> "$work/err" || fail "$1: $(tail -n 1 "$work/out") $(head -n 3 "$work/err")"
     [ "$(wc -l < "$work/err")" -le "$2" ] || fail "$1: $(head -n 3 "$work/err")"
     gpu=$(sed -n 's/.*calls, \([0-9]*\) on the GPU.*/\1/p' "$work/out")
     echo "$1: $(tail -n 1 "$work/out") $(head -n 1 "$work/err")"
 }
-says() { # says WHAT TEXT VARIABLE=VALUE… : in `gpugemm info`, about the GPU
+says() { # says WHAT TEXT VARIABLE=VALUE… : `gpugemm info` says TEXT about the GPU
     timeout "${LIMIT:-60}" env "${@:3}" "$command" info > "$work/info" 2>&1
     grep -q "^GPU  .*$2" "$work/info" || fail "$1: info says $(grep '^GPU  ' "$work/info")"
 }
@@ -27,7 +28,7 @@ right "as it is" 0
 "$command" info | grep -qE '^Tiers +[a-z].* TFLOP/s, the last in FP32 multiply-adds' || fail "info has no tiers"
 "$command" info --json | grep -q '"tiers": \[{"kernel": "[a-z].*"flops": [1-9]' || fail "info --json has no tiers"
 
-# refused WHAT FUNCTION ERROR LINES: the driver refuses for good; no call is served by the GPU
+# refused WHAT FUNCTION ERROR LINES: the driver's function always fails; no call is served by the GPU
 refused() { right "$1" "$4" FAIL_CUDA_PLAN="$2 $3"; [ "$gpu" = 0 ] || fail "$1: $gpu calls on the GPU"; }
 refused "no GPU" cuInit 100 0
 refused "no permission" cuInit 304 0
@@ -51,7 +52,7 @@ right "GPUGEMM_DEVICES=77" 0 GPUGEMM_DEVICES=77
 [ "$gpu" = 0 ] || fail "a device that is not there"
 for list in x MIG-GPU-0/1/0 0x -1 , "0 1" 99999999999999999999; do right "GPUGEMM_DEVICES=$list" 1 GPUGEMM_DEVICES="$list"; done
 
-if [ "$4" = real ]; then # which the driver itself reads
+if [ "$4" = real ]; then # the driver itself reads CUDA_VISIBLE_DEVICES
     for list in "" -1 7 0 0,0 7,0 nonsense GPU-00000000-0000-0000-0000-000000000000 MIG-GPU-00000000-0000-0000-0000-000000000000/1/0; do
         right "CUDA_VISIBLE_DEVICES=$list" 0 CUDA_VISIBLE_DEVICES="$list"
     done
@@ -63,7 +64,7 @@ if [ "$4" = real ]; then # which the driver itself reads
         says "CUDA_VISIBLE_DEVICES=$list" "(device 0)" CUDA_VISIBLE_DEVICES=$list
         says "GPUGEMM_DEVICES=$list" "(device 1)" GPUGEMM_DEVICES=$list
     done
-else # the first in exclusive use, the next is ours
+else # the first GPU is in exclusive use, the next is available
     export FAKE_CUDA_DEVICES=3
     right "the second of three" 0 FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"
     [ "$gpu" -gt 0 ] || fail "the second of three: nothing on the GPU"

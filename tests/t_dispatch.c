@@ -1,5 +1,5 @@
-/* t_dispatch.c — the decision, without a GPU: rows of (problem, facts) and the path, reason, start and wait they must give; then properties
- * that hold for all of them. */
+/* t_dispatch.c — the decision, without a GPU: rows of (problem, facts) with the path, reason, start and wait they must give; then properties that
+ * hold for all of them. */
 #include <stdio.h>
 
 #include "dispatch.h"
@@ -66,7 +66,7 @@ static const struct {
     {8, GG_MODE_AUTO, GG_GPU_FORKED, H, D, H, GG_PATH_STAGED, GG_FORKED, 0, 0},
 };
 
-/* Where calls like *p have taken so long on either side, and may try the other. */
+/* The facts after one call like *p has taken `cpu` seconds on the CPU and another `gpu` on the GPU; dispatch may try the other side. */
 static struct gg_facts after_calls(const struct gg_gemm *p, double cpu, double gpu)
 {
     struct gg_rates *rates_in_force = gg_rates();
@@ -80,8 +80,8 @@ static struct gg_facts after_calls(const struct gg_gemm *p, double cpu, double g
     return f;
 }
 
-/* A BLAS whose threads have to be woken is the slower one for two calls and the faster one from then on; and now and then one of its calls is slow because
- * somebody else has the processor. */
+/* A BLAS whose threads have to be woken up is slower than the GPU for two calls and faster from then on; and now and then one of its calls is slow
+ * because another process has the processor. */
 static void woken_threads(void)
 {
     const struct gg_gemm p = square(96);
@@ -101,8 +101,8 @@ static void woken_threads(void)
     CHECK(on_cpu > 19000);
 }
 
-/* A GPU that was slow once, because others used it, and is ten times as fast as the CPU now, at once or when the CPU's threads have polled for 20 ms:
- * found out in a try, which costs little; and one that stays slow costs less and less. Calls through the rates in force, with times made up. */
+/* A GPU that was slow once, because others used it, and now is ten times as fast as the CPU, at once or after the CPU's threads have polled for 20
+ * ms: a try finds that out and costs little. A GPU that stays slow costs less and less. Calls through the rates in force, with invented times. */
 static void tries(void)
 {
     for (int fast = 0; fast < 3; fast++) {
@@ -149,7 +149,7 @@ int main(void)
     CHECK(gg_dispatch(&p, &ready).reason == GG_ROUNDING);
     ready.round_to_nearest = true;
 
-    /* alpha = 0: C := beta C. The CPU does it for host operands; A and B may be anywhere, they are not read. */
+    /* alpha = 0: C := beta C. The CPU does it for host operands. A and B may be anywhere, because they are not read. */
     p.alpha = 0;
     ready.a = D;
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
@@ -158,7 +158,8 @@ int main(void)
     p.beta = 1;
     CHECK(gg_dispatch(&p, &ready).reason == GG_EMPTY);
 
-    /* One crossover: once the GPU serves a square size it serves every larger one; more copying never turns the CPU's answer into the GPU's. */
+    /* There is one crossover: if the GPU serves a square size it serves every larger one. And more copying never moves a call from the CPU to the
+     * GPU. */
     ready = facts(GG_MODE_AUTO, GG_GPU_READY);
     bool gpu = false;
     for (int64_t n = 16; n <= 1 << 20; n += n / 8) {
@@ -171,7 +172,7 @@ int main(void)
     }
     CHECK(gpu);
 
-    /* What like calls took counts for more than the model; two sides that are as fast do not take turns; a side nobody has been to is tried. */
+    /* The measured times of like calls count for more than the model; two equally fast sides do not alternate; a side not yet used is tried. */
     p = square(1024);
     p.beta = 0;
     struct gg_decision before = gg_dispatch(&p, &ready);
@@ -187,19 +188,19 @@ int main(void)
     rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_CPU;
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
     *seen_gpu = 0;
-    *seen_cpu = (float)(before.model_gpu / before.model_cpu) / 2; /* the CPU is known to be twice as fast as the GPU is thought to be */
+    *seen_cpu = (float)(before.model_gpu / before.model_cpu) / 2; /* the CPU is known to be twice as fast as is predicted for the GPU */
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
     ready.may_try = true;
     CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL && gg_dispatch(&p, &ready).path == GG_PATH_STAGED);
-    *seen_gpu = -1; /* its first call was no measure */
+    *seen_gpu = -1; /* its first call is not counted */
     CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
     *seen_gpu = 1;
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
     *seen_gpu = 0;
-    *seen_cpu = *seen_cpu / 4; /* eight times: not worth a try */
+    *seen_cpu = *seen_cpu / 4; /* eight times as fast: not worth a try */
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU && gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
 
-    /* What is known of the slower side is tried again, twice, when like calls have taken 16 times as long as that; then after twice as long. */
+    /* The slower side is tried again, twice, when like calls have taken 16 times as long as a call on it would; the next time after twice as long. */
     _Atomic float *since = &rates.since[p.type][gg_shape(&p)][gg_work(&p)];
     *seen_cpu = 1;
     *seen_gpu = 15;
@@ -217,20 +218,20 @@ int main(void)
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_CPU);
     *since = (float)(33 * (slow.seconds_gpu + 30e-3));
     CHECK(gg_dispatch(&p, &ready).reason == GG_TRIAL);
-    rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_GPU; /* the CPU has become the faster one by now: that is no trial */
+    rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_GPU; /* by now the CPU is the faster side: that is no trial */
     CHECK(gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
     ready.may_try = false;
     tries();
     woken_threads();
 
-    /* The GPU is started when calls have lost half of what that takes. */
+    /* The GPU is started when the time lost without it reaches half of what starting takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);
     p = square(2048);
     CHECK(!gg_dispatch(&p, &off).start && gg_dispatch(&p, &off).reason == GG_NOT_YET);
     off.lost = 0.3;
     CHECK(gg_dispatch(&p, &off).start && !gg_dispatch(&p, &off).wait && gg_dispatch(&p, &off).reason == GG_STARTING);
 
-    /* OpenBLAS cuts C among its threads: with a small one most have nothing to do, and no try is needed to know that (H200: 110 ms and 11). */
+    /* OpenBLAS cuts C among its threads. With a small C most threads have nothing to do, and this is known without a try (H200: 110 ms and 11). */
     static struct gg_rates fresh;
     gg_rates_default(&fresh, 16);
     fresh.up = fresh.down = 47e9;

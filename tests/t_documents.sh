@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_documents.sh LIB BUILD — what the documents say can be done: the README's commands, each example's own commands (lines "$ …" of its head), the man pages'
-# examples and synopses are executed against an installation, and the man pages pass mandoc's lint. A document that rots fails here.
+# t_documents.sh LIB BUILD — what the documents say can be done: the README's commands, each example's own commands (lines "$ …" of its head), and the
+# man pages' examples and synopses are executed against an installation, and the man pages pass mandoc's lint. An outdated document fails here.
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$(dirname "$0")/..")
 build=$(realpath "${2:?usage: t_documents.sh LIB BUILD}")
@@ -12,7 +12,7 @@ for program in gcc g++ gfortran pkg-config cmake ninja Rscript octave-cli mandoc
 done
 "${PYTHON:-python3}" -c 'import numpy' 2> /dev/null || { [ -z "${GPUGEMM_NEED_CLIENTS:-}" ] || fail "no NumPy"; skip "no NumPy"; }
 
-# ---- an installation, and what the commands take for granted: the library and the command are found, python3 is one with NumPy ------------------
+# ---- an installation, and what the commands assume: the library and the command are found, python3 has NumPy ------------------------------
 
 cmake --install "$build" --prefix "$work/prefix" > "$work/log" || fail "cmake --install: $(tail -3 "$work/log")"
 libdir=$(dirname "$(find "$work/prefix" -name libgpugemm.so.0)")
@@ -26,7 +26,7 @@ do_it() { # do_it WHERE COMMAND
     (cd "$work/here" && timeout 300 bash -c "$2") > "$work/out" 2>&1 < /dev/null || { fail "$1: $2"; tail -5 "$work/out"; }
 }
 
-# ---- README: the lines of its indented blocks that are commands -----------------------------------------------------------------------------
+# ---- README: those lines of its indented blocks that are commands --------------------------------------------------------------------------
 
 mkdir "$work/here"
 ln -s "$build" "$work/here/build"
@@ -45,7 +45,7 @@ echo "README: $count commands"
 [ "$(grep -cE '^    tools/setup.sh (run|test)' "$root/README.md")" = 2 ] || fail "README: exactly two set-up commands"
 unset C_INCLUDE_PATH
 
-# every source has its place in "Reading the source", and no document points to a file that is not there
+# every source has its place in "Reading the source", and no document refers to a missing file
 sed -n '/^## Reading the source/,/^## /p' "$root/README.md" > "$work/reading"
 for source in "$root"/src/*.c; do
     name=${source##*/}
@@ -80,7 +80,7 @@ for page in "$man"/man1/gpugemm.1 "$man"/man3/libgpugemm.3; do
     grep . "$work/lint" && fail "mandoc about ${page##*/}"
 done
 
-# gpugemm(1): its examples run, and its synopsis has the options that --help has, command by command
+# gpugemm(1): its examples run, and its synopsis has the same options as --help, command by command
 cp "$root/examples/numpy_matmul.py" "$work/here/script.py" && sed -i 's/4096\]/64]/; s/, 2048//' "$work/here/script.py"
 count=0
 while read -r command; do

@@ -1,6 +1,6 @@
-/* t_exact.c — every spelling once at some sizes, exactly; the program the shell tests run under all sorts of environments.
+/* t_exact.c — every spelling once at some sizes, exactly; the program that the shell tests run in all sorts of environments.
  *
- *   t_exact [--lib PATH] [--expect-gpu] [--kill]        --kill: ends by SIGKILL, as the worst of exits */
+ *   t_exact [--lib PATH] [--expect-gpu] [--kill]        --kill: ends by SIGKILL, the worst way to exit */
 #include "exact.h"
 
 #include <signal.h>

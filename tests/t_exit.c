@@ -1,5 +1,5 @@
-/* t_exit.c — ways a process ends: gemm called by an exit handler and by a destructor, exit while threads are inside gemm, _exit, the main
- * thread gone first. Each in a child whose stderr must stay empty and whose exit status must be its own. */
+/* t_exit.c — ways in which a process ends: gemm called by an exit handler and by a destructor, exit while threads are inside gemm, _exit, the main
+ * thread ending first. Each runs in a child whose stderr must stay empty and whose exit status must be its own. */
 #include "exact.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 enum { STATUS = 7 };
 static const struct spelling *d, *s;
-static _Atomic int *answers; /* right answers given after exit() began, in memory shared with the parent */
+static _Atomic int *answers; /* right results obtained after exit() began, in memory shared with the parent */
 static bool in_destructor;
 
 static void call_late(void)
@@ -45,7 +45,7 @@ static void first_call_from_handlers(void)
     exit(STATUS);
 }
 
-/* OpenBLAS itself crashes in this one (its exit handler unmaps the buffers its threads are using), so the reference BLAS serves. */
+/* OpenBLAS itself crashes here (its exit handler unmaps the buffers that its threads are using), so the reference BLAS is used. */
 static char quiet_blas[4096];
 
 static void with_threads_inside(void)

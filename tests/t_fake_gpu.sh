@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # t_fake_gpu.sh LIB FAKE_LIBCUDA BIN [several] — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device memory:
-# host operands, GPU operands, tiles forced by little memory, threads, fork, exit, memory given back; and the file in which the
-# machine's rates are kept: written whole, read back, and of no harm whatever is in it. `several`: instead, what is for several GPUs, on three.
+# host operands, GPU operands, plans of many blocks forced by little memory, threads, fork, exit, memory given back; and the file in which the
+# machine's rates are kept: written whole, read back, and harmless whatever it contains. `several`: instead, the tests for several GPUs, on three.
 . "$(dirname "$0")/lib.sh"
 mkdir "$work/driver" && cp "$(realpath "${2:?usage: t_fake_gpu.sh LIB FAKE_LIBCUDA BIN}")" "$work/driver/libcuda.so.1"
 bin=$(realpath "$3")
 export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 calls=${CALLS:-2500}
 
-# on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : right within LIMIT seconds
+# on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : succeeds within LIMIT seconds
 on_fake() {
     what=$1
     shift
@@ -46,7 +46,7 @@ on_fake "values and strips of C" "$bin/t_values" --expect-gpu --residual 385
 on_fake threads "$bin/t_threads" --expect-gpu
 on_fake fork "$bin/t_fork" --expect-gpu
 on_fake exit "$bin/t_exit"
-on_fake idle GPUGEMM_PINNED_MEMORY=1M "$bin/t_idle" --expect-gpu # what is given back 100 times is cleared by ThreadSanitizer each time
+on_fake idle GPUGEMM_PINNED_MEMORY=1M "$bin/t_idle" --expect-gpu # memory is given back 100 times, and ThreadSanitizer clears it each time
 
 # ---- the rates' file -----------------------------------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ whole "made"
 good=$(cat "$cache"/gpugemm/rates-*) file=$(echo "$cache"/gpugemm/rates-*)
 cached "read"
 [ "$(cat "$file")" = "$good" ] || fail "cache: a file that was good has been replaced"
-damage() { # damage WHAT COMMAND…: a file that the command makes from the good one is not believed, and is replaced
+damage() { # damage WHAT COMMAND…: the command damages the file; it is then ignored and replaced
     echo "$good" | "${@:2}" > "$file"
     cached "$1"
     whole "$1"
@@ -80,7 +80,7 @@ wait
 whole "six processes at a time"
 cache=$work/out1 cached "no folder can be made"
 
-# Drivers that are of no use: one that lacks what we need, one whose file cannot be loaded. The CPU serves, and the statistics say why.
+# Useless drivers: one that lacks what we need, one whose file cannot be loaded. The CPU serves, and the statistics say why.
 useless() { # useless WHAT SAID
     on_fake "$1" LD_LIBRARY_PATH="$work/useless" GPUGEMM_STATS=1 "$bin/t_exact"
     grep -q "no GPU: $2" "$work/err" || fail "$1: $(grep 'no GPU' "$work/err")"

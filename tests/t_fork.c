@@ -1,5 +1,5 @@
-/* t_fork.c — gemm in forked children: forked before the first call, forked by a parent that has used the GPU, and a child of that child. All
- * are right; a child of a GPU-using parent is served by the CPU; the parent goes on as before. A hang is ended by alarm. */
+/* t_fork.c — gemm in forked children: forked before the first call, forked by a parent that has used the GPU, and a child of that child. All results
+ * are right; a child of a parent that uses the GPU is served by the CPU; the parent goes on as before. A hang is ended by alarm. */
 #include "exact.h"
 
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ static void both(const char *who)
     CHECK(!wrong, "%s: %lld wrong", who, (long long)wrong);
 }
 
-/* Runs work in a child, which leaves by exit(), so that its exit handlers run too. */
+/* Runs `work` in a child, which leaves by exit(), so that its exit handlers run too. */
 static void in_child(const char *who, void (*work)(const char *))
 {
     pid_t child = fork();

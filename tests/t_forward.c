@@ -1,8 +1,8 @@
-/* t_forward.c — the cast of t_forward.sh, one role a compilation. The names are BLAS's, the signatures are not: they fill every argument
- * register and the stack, and return every kind of result.
+/* t_forward.c — the programs and libraries of t_forward.sh, one role per compilation. The names are BLAS's, the signatures are not: they fill every
+ * argument register and the stack, and return every kind of result.
  *   ROLE_BLAS=1,2  a library that knows its number; all of its functions report what reached them
- *   ROLE_USER=1,2  an object that came with that BLAS, defines a xerbla_ of its own, and checks that both are what it gets
- *   ROLE_MAIN      loads both users RTLD_LOCAL and calls them in turn, from threads that all arrive first */
+ *   ROLE_USER=1,2  an object that came with that BLAS, defines a xerbla_ of its own, and checks that it gets both of these
+ *   ROLE_MAIN      loads both users RTLD_LOCAL and calls them in turn, from threads that all make their first calls at once */
 #include <complex.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ void xerbla_(const char *routine, const int *info, size_t length)
     told = length == 6 && !memcmp(routine, "DGEMV ", 6) ? *info : -1;
 }
 
-/* The number of the first thing that is wrong, 0 if nothing is. */
+/* The number of the first thing that is wrong, 0 if everything is right. */
 int use(void)
 {
     float x = 0.5f;

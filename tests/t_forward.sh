@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that
-# brought it: every register, the stack and every kind of result pass; no object is given the other's BLAS; a user's xerbla_ wins. Then a
-# program linked with LIB alone: a name that no BLAS has is one clear line and SIGABRT; a missing xerbla_ is the reference's line, and the
-# program goes on. A BLAS with 64-bit integers under plain names, which its own does not betray, finishes what LIB hands it. Under a library whose own
-# names lead to LIB, calls go on to a BLAS and not in a circle. And a call whose BLAS comes back to LIB is one call.
+# t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that brought
+# it: every register, the stack and every kind of result are passed on; no object is given the other's BLAS; a user's xerbla_ takes precedence. Then a
+# program linked with LIB alone: a name that no BLAS has gives one clear line and SIGABRT; a missing xerbla_ gives the reference's line, and the
+# program goes on. A BLAS with 64-bit integers under plain names, whose names do not reveal that, completes what LIB passes to it. Under a library
+# whose own names lead to LIB, calls go on to a BLAS and not in a circle. And a call whose BLAS calls LIB again counts as one call.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -42,14 +42,14 @@ int main(int argc, char **argv)
 }
 END
 "$cc" "$work/alone.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/alone" || exit 1
-# No BLAS within reach: those that real.c would load by name are empty here.
+# No BLAS can be found: those that real.c would load by name are empty files here.
 mkdir "$work/none"
 echo | "$cc" -shared -fPIC -x c - -o "$work/none/empty.so" || exit 1
 for name in $(sed -n '/sonames\[\] = {/,/};/p' "$here/../src/real.c" | grep -o '"[^"]*"' | tr -d '"'); do
     cp "$work/none/empty.so" "$work/none/$name"
 done
 [ -e "$work/none/libblas.so.3" ] || fail "the names in real.c could not be read"
-{ LD_LIBRARY_PATH=$work/none "$work/alone" missing > "$work/out" 2> "$work/err"; status=$?; } 2> /dev/null # where bash says "Aborted"
+{ LD_LIBRARY_PATH=$work/none "$work/alone" missing > "$work/out" 2> "$work/err"; status=$?; } 2> /dev/null # the braces catch bash's message "Aborted"
 [ "$status" = 134 ] || fail "a missing routine: exit status $status, not SIGABRT"
 cat > "$work/expected" << 'END'
  ** On entry to DSYMM parameter number  4 had an illegal value
@@ -61,7 +61,8 @@ grep -q 'goes on' "$work/out" || fail "xerbla did not return"
 sed -n '4p' "$work/err" | grep -q 'sgemmtr_64_.*GPUGEMM_BLAS' || fail "a missing routine: $(cat "$work/err")"
 [ "$(wc -l < "$work/err")" = 4 ] || fail "more than one line: $(cat "$work/err")"
 
-# A library whose names lead to whatever it was told to use, as Julia's libblastrampoline's do: told to use LIB, it is not the BLAS that LIB passes calls on to.
+# A library whose names lead to whatever it was told to use, like Julia's libblastrampoline. When told to use LIB, it must not be the BLAS to which
+# LIB passes calls on.
 cat > "$work/switch.c" << 'END'
 #include <dlfcn.h>
 static double (*ddot)(const int *, const double *, const int *, const double *, const int *);
@@ -99,7 +100,7 @@ if [ -e "$OPENBLAS_DIR/libopenblas.so.0" ]; then
     [ $status = 0 ] || fail "a switchboard that leads to LIB ends with $status"
 fi
 
-# What LIB itself asks of a BLAS is right for either width of integers.
+# What LIB itself asks of a BLAS is right for integers of either width.
 cat > "$work/wide.c" << 'END'
 #include <stdint.h>
 #ifdef BLAS
@@ -128,7 +129,7 @@ END
     "$cc" -I"$here/../include" "$work/wide.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/wide" || exit 1
 GPUGEMM_MODE=cpu GPUGEMM_BLAS=$work/libother.so "$work/wide" || fail "a BLAS with 64-bit integers under plain names: status $?"
 
-# A cblas_dgemm that calls dgemm_, as the reference's does, calls LIB's: that is still the program's one call.
+# A cblas_dgemm that calls dgemm_, as the reference's does, calls LIB's dgemm_: to the program that is still one call.
 cat > "$work/round.c" << 'END'
 #ifdef BLAS
 int calls;

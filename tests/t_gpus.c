@@ -1,6 +1,6 @@
 /* t_gpus.c — programs on a machine with several GPUs: operands on the second while the first is current, on both, in host memory while the second is
- * current; threads that have a GPU each; a stream of the wrong GPU; one GPU reset while the other goes on; the stream that each thread has. Each in a
- * process of its own. Every byte must be right, and the program's current context what it was. Works on fake_cuda.c, too, with FAKE_CUDA_DEVICES=2.
+ * current; threads that have a GPU each; a stream of the wrong GPU; one GPU reset while the other goes on; per-thread streams. Each runs in a process
+ * of its own. Every byte must be right, and the program's current context must be unchanged. Also works on fake_cuda.c, with FAKE_CUDA_DEVICES=2.
  *
  *   t_gpus --lib LIB [--only NAME] */
 #include <pthread.h>
@@ -22,7 +22,7 @@ static struct {
     DRIVER(X)
 #undef X
     int (*managed)(uint64_t *, size_t, unsigned);
-} cu; /* managed memory is not in the fake */
+} cu; /* the fake driver has no managed memory */
 
 #define GOOD(call) CHECK((call) == 0, "%s failed", #call)
 
@@ -53,7 +53,7 @@ static uint64_t gpu_calls(void)
     return s.device + s.staged;
 }
 
-/* Where an operand lies: on GPU 0, 1, …, or */
+/* Where an operand lies: 0, 1, …: on that GPU; or */
 enum { HOST = -1, PINNED = -2, MANAGED = -3 /* the second GPU's */ };
 
 static void *allocate(int where, size_t bytes)
@@ -103,7 +103,8 @@ static int call_api(const struct problem *p, const struct call *x, handle stream
                                     x->ldc, stream);
 }
 
-/* A call with its operands there, while `at` is the current GPU; by gpugemm_?gemm on `stream`, or with NULL by its BLAS name. Its status. */
+/* Makes a call with its operands in these places while GPU `at` is current: by gpugemm_?gemm on `stream`, or if that is NULL by its BLAS name.
+ * Returns its status. */
 static int placed(const struct problem *p, const int where[3], int at, handle stream, const char *when)
 {
     struct operands o = operands_new(p);
@@ -117,7 +118,7 @@ static int placed(const struct problem *p, const int where[3], int at, handle st
         else
             GOOD(cu.cuMemcpyHtoD_v2((uint64_t)there[i], o.image[i], p->bytes[i]));
     }
-    wait_for(where); /* a copy of pageable memory may still be on its way to the GPU when it returns */
+    wait_for(where); /* a copy of pageable memory to the GPU may still be in progress when the call returns */
     use(at);
     struct call x = problem_call(p, there[0] + AROUND, there[1] + AROUND, there[2] + AROUND);
     int status = 0;
@@ -154,7 +155,7 @@ static void right(const struct problem *p, int a, int b, int c, int at, handle s
 
 /* ---- the programs --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The library's first call of all has its operands on the second GPU, and the first is current. */
+/* The library's very first call has its operands on the second GPU while the first is current. */
 static void second(void)
 {
     open_gpus();
@@ -194,7 +195,7 @@ static void managed(void)
                     right((a + b + c) & 1 ? &small : &middle, a, b, c, (a ^ b) & 1, NULL, "managed memory");
 }
 
-/* GPUGEMM_DEVICES: host operands are the second's. */
+/* GPUGEMM_DEVICES: host operands are served by the second GPU. */
 static void chosen(void)
 {
     setenv("GPUGEMM_DEVICES", "1", 1);
@@ -247,7 +248,7 @@ static void *host_thread(void *o)
     return NULL;
 }
 
-/* The first GPU's lanes are all there when the second needs its own. */
+/* All lanes of the first GPU exist when the second needs its own. */
 static void lanes(void)
 {
     pthread_t thread[MANY];
@@ -265,7 +266,7 @@ static void lanes(void)
     right(&middle, 1, HOST, 1, 0, legacy, "after many on the first GPU");
 }
 
-/* A stream of the GPU that does not hold C: an error, and nothing more. */
+/* A stream of a GPU that does not hold C: an error, and nothing else happens. */
 static void wrong_stream(void)
 {
     handle stream;
@@ -282,7 +283,7 @@ static void wrong_stream(void)
     CHECK(gpu_calls() == before + 1, "the GPU is not used any more");
 }
 
-/* cudaDeviceReset of one GPU: the other's calls go on as ever. */
+/* cudaDeviceReset of one GPU: calls on the other go on as before. */
 static void reset(void)
 {
     for (int gone = 1; gone >= 0; gone--) {
@@ -299,21 +300,21 @@ static void reset(void)
     }
 }
 
-/* As some programs do between one piece of work and the next: more often than there are contexts at a time. */
+/* Some programs reset a GPU between one piece of work and the next: here more often than there can be contexts at a time. */
 static void reset_often(void)
 {
     enum { OFTEN = 66 };
     for (int i = 0; i < OFTEN; i++) {
         open_gpus();
         right(&small, 0, 0, 0, 0, legacy, "after many resets");
-        right(&small, HOST, HOST, HOST, 0, NULL, "the first after a reset"); /* may be the CPU's */
+        right(&small, HOST, HOST, HOST, 0, NULL, "the first after a reset"); /* the CPU may serve it */
         right(&small, HOST, HOST, HOST, 0, NULL, "after many resets");
         GOOD(cu.cuDevicePrimaryCtxReset_v2(0));
     }
     CHECK(gpu_calls() >= 2 * OFTEN, "%llu of %d calls on the GPU", (unsigned long long)gpu_calls(), 2 * OFTEN);
 }
 
-/* CU_STREAM_PER_THREAD is one handle and many streams: what a call needs beside its operands must not be another thread's. */
+/* CU_STREAM_PER_THREAD is one handle for many streams: a call must not get another thread's workspace. */
 static void *own_stream(void *argument)
 {
     const int mine = (int)(intptr_t)argument % 2;
@@ -353,8 +354,8 @@ static void own_streams(void)
         pthread_join(thread[i], NULL);
 }
 
-/* The driver gives a destroyed stream's handle to the next one at once, while the work still runs (200 of 200 times, H200): what that work needs
- * beside its operands must not become the next stream's. */
+/* The driver gives a destroyed stream's handle to the next stream at once, while the old one's work still runs (200 of 200 times, H200): its
+ * workspace must not be used by the new stream. */
 static void short_streams(void)
 {
     enum { TURNS = 24 };
@@ -369,7 +370,7 @@ static void short_streams(void)
             there[t][i] = allocate(1, each[t % 2]->bytes[i]);
             GOOD(cu.cuMemcpyHtoD_v2((uint64_t)there[t][i], each[t % 2]->image[i], each[t % 2]->bytes[i]));
         }
-    right(&wide, 1, 1, 1, 1, legacy, "before"); /* the kernels are loaded */
+    right(&wide, 1, 1, 1, 1, legacy, "before"); /* afterwards the kernels are loaded */
     use(1);
     GOOD(cu.cuCtxSynchronize());
     for (int t = 0; t < TURNS; t++) {
@@ -392,7 +393,7 @@ static void short_streams(void)
     printf("short-streams: a handle came again %d of %d times\n", again, TURNS - 1);
 }
 
-/* A graph of the second GPU, captured and launched while `at` is current; `prepared`: after a like call on its stream. */
+/* A graph of the second GPU, captured and launched while `at` is current; `prepared`: after a similar call on its stream. */
 static void capture(handle stream, int at, bool prepared, const char *when)
 {
     const struct problem *p = &deep;
@@ -487,7 +488,7 @@ int main(int argc, char **argv)
     small = problem_make(d, false, false, 60, 50, 40, 0, 0);
     middle = problem_make(s, true, false, 233, 170, 100, 2, 5);
     large = problem_make(d, false, true, 450, 400, 50, 2, 1);
-    deep = problem_make(s, false, false, 48, 40, 3000, 2, 1); /* its k is cut up, and its parts lie in the stream's workspace */
+    deep = problem_make(s, false, false, 48, 40, 3000, 2, 1); /* its k is cut into pieces, whose parts lie in the stream's workspace */
     wide = problem_make(s, false, false, 128, 100, 500, 2, 3);
     int failures = run_programs(programs, sizeof programs / sizeof *programs, only, 600 /* ThreadSanitizer on a busy machine */);
     printf("%d GPUs, %d failures\n", gpus, failures);

@@ -1,5 +1,5 @@
-/* t_idle.c — GPU memory that staged calls took goes back to the driver when none has come for a while, or at once when the program says so, also
- * while other threads multiply; and the next call is served all the same. Asks the driver what is free. */
+/* t_idle.c — GPU memory that staged calls took goes back to the driver when none has come for a while, or at once when the program asks for it, also
+ * while other threads multiply; and the next call is served all the same. Asks the driver how much is free. */
 #include "exact.h"
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ static void *one_of_many(void *unused)
     return unused;
 }
 
-/* GPUGEMM_GPU_MEMORY is for all calls, also for those that start together. */
+/* GPUGEMM_GPU_MEMORY limits all calls together, also those that start at the same time. */
 static void bounded(void)
 {
     pthread_t thread[MANY];
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         if (!memory || !retain || !enter || retain(&context, 0) || enter(context))
             return SKIP;
         size_t during = free_now(), after = during;
-        for (int tries = 0; tries < 3 && after <= during; tries++) { /* other tests take memory of the same GPU meanwhile */
+        for (int tries = 0; tries < 3 && after <= during; tries++) { /* meanwhile other tests may take memory of the same GPU */
             CHECK(exact_square(d, N, 1) == 0, "wrong");
             after = during = free_now();
             for (int i = 0; i < 80 && after <= during; i++, after = free_now())
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         CHECK(release_memory() == 0, "given back twice");
         CHECK(exact_square(d, SMALLER / 3, 3) == 0, "wrong after that");
         release_at_work();
-        if (getenv("FAKE_CUDA_ARCH")) /* else other tests take memory of the same GPU */
+        if (getenv("FAKE_CUDA_ARCH")) /* on a real GPU other tests take memory */
             bounded();
     }
     printf("%d failures\n", test_failures);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_install.sh LIB BUILD — what `cmake --install` puts down works from wherever it lies: the prefix is moved before it is used. t_link.c is
-# built against it with the compiler alone (and so are the examples in C), as C++, through pkg-config and by a CMake project through find_package; a Fortran
-# program, where gfortran is there. Each needs libgpugemm and no BLAS, and gets right answers from the BLAS the library finds. The command runs, too.
+# t_install.sh LIB BUILD — what `cmake --install` installs works from any location: the prefix is moved before it is used. t_link.c is built against
+# it with the compiler alone (and so are the examples in C), as C++, through pkg-config and by a CMake project through find_package; also a Fortran
+# program if there is gfortran. Each needs libgpugemm and no BLAS, and gets right results from the BLAS that the library finds. The command runs, too.
 # The CMake project also finds the build folder itself. In the end the target `uninstall` leaves no file.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
@@ -11,7 +11,7 @@ command -v cmake "$cc" readelf > /dev/null || skip "no cmake, C compiler or binu
 nm -D "$LIB" | grep -q '__[at]san_' && skip "a build with sanitizers is not for installing"
 [ -n "${GPUGEMM_BLAS:-}" ] || [ -e "$OPENBLAS_DIR/libopenblas.so.0" ] || skip "no OpenBLAS to pass calls on to"
 
-[ ! -e "$build/install_manifest.txt" ] || cp -p "$build/install_manifest.txt" "$work/manifest" # of what the user installed
+[ ! -e "$build/install_manifest.txt" ] || cp -p "$build/install_manifest.txt" "$work/manifest" # the list of what the user installed
 trap '[ ! -e "$work/manifest" ] || mv "$work/manifest" "$build/install_manifest.txt"; rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/staged" > "$work/log" || fail "cmake --install: $(tail -3 "$work/log")"
 mv "$work/staged" "$work/prefix"
@@ -19,7 +19,7 @@ prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libgpugemm.so.0)")
 export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for file in include/gpugemm.h include/gpugemm/cblas.h bin/gpugemm share/doc/gpugemm/LICENSE share/doc/gpugemm/docs/precision.md; do [ -e "$prefix/$file" ] || fail "not installed: $file"; done
-while IFS=: read -r document link; do # documents lead to what is installed, too
+while IFS=: read -r document link; do # links in documents lead to files that are installed, too
     [ -e "$(dirname "$document")/${link#*(}" ] || fail "$document links to ${link#*(}, which is not installed"
 done < <(grep -oE '\]\([^)#]+' -r "$prefix/share/doc/gpugemm" --include=*.md | grep -v '(http')
 
@@ -35,7 +35,7 @@ flags=(-I"$prefix/include" -I"$prefix/include/gpugemm" -L"$libdir" -lgpugemm)
 if command -v "$cxx" > /dev/null; then
     "$cxx" -Wall -Werror -x c++ "$here/t_link.c" -x none "${flags[@]}" -o "$work/cxx" && try cxx
 fi
-for example in link stream; do # on a machine with a GPU the second multiplies there
+for example in link stream; do # on a machine with a GPU the second multiplies on it
     "$cc" -Wall -Werror "$here/../examples/$example.c" "${flags[@]}" -ldl -lm -o "$work/$example" && try $example && echo "$example: $(tail -1 "$work/out")"
 done
 if command -v pkg-config > /dev/null; then

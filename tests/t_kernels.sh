@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # t_kernels.sh LIB FUZZ T_VALUES T_SHAPES — every row of cuda/kernels.def that multiplies, forced in turn with GPUGEMM_KERNEL: fuzz over host and over
-# GPU operands, the properties of t_values and the sizes of t_shapes, in the row's type. The statistics must name the row: a forced row that is not legal
-# here is passed over. JOBS rows at a time; those for GPUs newer than ARCHITECTURE, for which the library is not built, are left out.
+# GPU operands, the properties of t_values and the sizes of t_shapes, in the row's type. The statistics must name the row, because a forced row that
+# is not legal for a call is silently replaced. JOBS rows run at a time; rows for GPUs newer than ARCHITECTURE, for which the library is not built,
+# are left out.
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_kernels.sh LIB FUZZ T_VALUES T_SHAPES}") values=$(realpath "$3") shapes=$(realpath "$4")
 export GPUGEMM_MODE=gpu

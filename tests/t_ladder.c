@@ -1,9 +1,9 @@
-/* t_ladder.c — the kernels of bench/ladder against exact dot products, then the first of them as the oracle of the library's strict sgemm: every
- * element of larger products than the CPU could check.
+/* t_ladder.c — the kernels of bench/ladder against exact dot products; then the first of them as the oracle for the library's strict sgemm: every
+ * element of products too large for the CPU to check.
  *
  *   t_ladder --ladder FOLDER [--lib PATH] [--expect-gpu]
  *
- * The oracle sums in another order, so two right results differ by twice the error bound at most; |A||B| for it is the oracle's own product of the
+ * The oracle sums in another order, so two right results differ by at most twice the error bound; |A||B| for it is the oracle's own product of the
  * absolute values. */
 #include "test.h"
 
@@ -30,7 +30,7 @@ static void step(int which, struct ladder_args x, float *result)
     cuMemcpyDtoH_v2(result, (device_ptr)x.c, sizeof(float) * (size_t)(x.ldc * x.n));
 }
 
-/* A step against exact sums: all elements of C, or 2000 of them, and the padding, which must stay as it was. */
+/* Checks a step against exact sums: all elements of C, or 2000 of them, and the padding, which must be unchanged. */
 static void check_step(int which, int m, int n, int k, int pad, float alpha, float beta)
 {
     struct ladder_args x = {m, n, k, m + pad, k + pad, m + pad, alpha, beta, (float *)a, (float *)b, (float *)c};
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     static const int ns[] = {1, 7, 16, 31, 33, 64, 127, 129, 255, 500};
     for (int s = 0; s < LADDER_STEPS; s++) {
         cuMemcpyHtoD_v2(a, random_s, sizeof random_s < MOST * sizeof(float) ? sizeof random_s : MOST * sizeof(float));
-        cuMemcpyHtoD_v2(b, random_s + B_STARTS, sizeof(float) * (PERIOD - B_STARTS)); /* as much as the sizes here want */
+        cuMemcpyHtoD_v2(b, random_s + B_STARTS, sizeof(float) * (PERIOD - B_STARTS)); /* as much as the sizes here need */
         for (int i = 0; i < 10; i++)
             for (int pad = 0; pad < 8; pad += i % 2 ? 3 : 7)
                 check_step(s, ns[i], ns[(i * 3 + 1) % 10], ns[(i * 7 + 2) % 10], pad, i % 3 ? 1 : -0.7f, i % 2 ? 0.7f : 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_layers.sh — the edges of the source tree: which file may include what, each header compiles alone, each kernel file has a row, and the
-# README's table of the environment is config.def's. Needs no library.
+# t_layers.sh — the rules of the source tree: which file may include what, that each header compiles alone and each kernel file has a row, and that
+# the README's table of environment variables is the same as config.def's. Needs no library.
 root=$(realpath "$(dirname "$0")/..")
 cd "$root" || exit 1
 cc=${CC:-gcc} cxx=${CXX:-g++}
@@ -13,7 +13,7 @@ fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 # ---- who includes whom ---------------------------------------------------------------------------------------------------------
 
 sources="$(echo src/* cuda/* include/*.h include/gpugemm/*.h)"
-only() { # only HEADER FILE… : nobody else includes it
+only() { # only HEADER FILE… : no other file includes it
     local header=$1 found
     shift
     for found in $(grep -lE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]${header//./\\.}[>\"]" $sources); do
@@ -42,7 +42,7 @@ for file in src/*.c; do
 done
 grep -nE '^[[:space:]]*#[[:space:]]*if[[:space:]]+0\>' $sources && fail "code that is switched off"
 
-# ---- every header alone (those of device code, *.cuh, are nvcc's) -----------------------------------------------------------------------
+# ---- every header compiles alone (those of device code, *.cuh, are for nvcc) ----------------------------------------------------------
 
 public="include/*.h include/gpugemm/cblas.h"
 alone() { # alone HEADER COMPILER FLAGS…
@@ -60,7 +60,7 @@ done
 
 # ---- tables ---------------------------------------------------------------------------------------------------------------------------------
 
-# A kernel file and its rows: none without the other.
+# Every kernel file has rows, and every row has a file.
 rows() { printf '%s\n#include "%s"\n' "$1" "$2" | "$cc" -E -P -x c -I. - | grep . | sort -u; }
 rows '#define GG_KERNEL(name, file, ...) file' cuda/kernels.def | diff - <(basename -s .cu cuda/*.cu | sort) ||
     fail "kernels.def (<) names other files than cuda/*.cu (>)"

@@ -1,6 +1,6 @@
-/* t_link.c — a program that has no BLAS but -lgpugemm: gemm under several names, and routines of each level and kind of result that pass through
- * (float, double, integer, complex by value, stack arguments), all held to plain loops. t_install.sh builds it in every supported way; as C++ too.
- * It defines xerbla_ and cblas_xerbla, which must win over the library's and the real BLAS's. */
+/* t_link.c — a program that has no BLAS but -lgpugemm: gemm under several names, and routines of each level and kind of result that are forwarded
+ * (float, double, integer, complex by value, stack arguments), all compared with plain loops. t_install.sh builds it in every supported way; as C++
+ * too. It defines xerbla_ and cblas_xerbla, which must take precedence over the library's and the real BLAS's. */
 #include <cblas.h>
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void check(const char *what, double found, double expected)
     }
 }
 
-/* Row-major a b in want; c cleared for the next. */
+/* The product of the row-major a and b in `want`; c cleared for the next. */
 static void check_product(const char *what)
 {
     for (int i = 0; i < N * N; i++) {
@@ -153,7 +153,7 @@ static void check_errors(void)
     check("xerbla_ (m)", reported, 3);
     dgemm_("N", "N", &n, &n, &n, &one, a, &n, b, &n, &one, c, &small);
     check("xerbla_ (ldc)", reported, 13);
-    reported = 0; /* OpenBLAS reports what its cblas functions find to xerbla_, the reference to cblas_xerbla */
+    reported = 0; /* illegal arguments found by cblas functions are reported to xerbla_ by OpenBLAS, to cblas_xerbla by the reference */
     cblas_dgemv(CblasColMajor, CblasNoTrans, -1, N, one, a, N, b, 1, one, c, 1);
     check("cblas_xerbla (m)", reported, reported == 2 ? 2 : 3);
 }

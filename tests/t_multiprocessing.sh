@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_multiprocessing.sh LIB [FAKE_LIBCUDA] — pip's NumPy with LIB preloaded, starting processes and threads in every way Python knows (t_multiprocessing.py): on
-# the real GPU under GPUGEMM_MODE=gpu, else on the fake one, in which forked children must not call. Uses $PYTHON. (Python 3.12 deprecates os.fork() in a
-# program with threads, which is what is tried here.)
+# t_multiprocessing.sh LIB [FAKE_LIBCUDA] — pip's NumPy with LIB preloaded, starting processes and threads in every way Python knows
+# (t_multiprocessing.py): on the real GPU under GPUGEMM_MODE=gpu, else on the fake one, which forked children must not call. Uses $PYTHON. (Python
+# 3.12 deprecates os.fork() in a program with threads, which is exactly what is tested here.)
 . "$(dirname "$0")/lib.sh"
 fake=${2:+$(realpath "$2")} python=${PYTHON:-python3} program=$(dirname "$(realpath "$0")")/t_multiprocessing.py
 "$python" -c 'import numpy' 2> /dev/null || skip "no NumPy in $python"

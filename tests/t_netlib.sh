@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # t_netlib.sh [LIB] — the netlib level 3 testers, Fortran and CBLAS, single and double, with LIB preloaded over reference BLAS and over OpenBLAS.
-# Their exit status is always 0 and their matrices tiny: so the output is read and compared with a run without LIB, the input is
-# extended to sizes past the tile edges, and the statistics must show that LIB saw the calls; under GPUGEMM_MODE=gpu, that the GPU served them. There, where
-# a tiny call takes long and the BLAS behind does nothing, over one BLAS only. JOBS testers at a time.
+# Their exit status is always 0 and their matrices are tiny; so the output is read and compared with that of a run without LIB, the input is extended
+# to sizes past the tile edges, and the statistics must show that LIB saw the calls; under GPUGEMM_MODE=gpu, that the GPU served them. On a GPU they
+# run over one BLAS only, because a tiny call takes long there and the real BLAS makes no difference. JOBS testers run at a time.
 . "$(dirname "$0")/lib.sh"
 [ -x "$TESTERS/xblat3d" ] || skip "no netlib testers in $TESTERS (Debian: libblas-test)"
 
-# The testers of CBLAS want two variables that only the reference BLAS has.
+# The CBLAS testers need two variables that only the reference BLAS has.
 shim=
 if printf 'int RowMajorStrg, CBLAS_CallFromC;' | gcc -shared -fPIC -x c - -o "$work/shim.so" 2>/dev/null; then shim=$work/shim.so; fi
 
-# Of stock input: sizes across tile edges, and of all routines only gemm.
+# Extends the stock input by sizes across tile edges, and reduces the routines to gemm.
 extend() {
     awk '/VALUES OF N$/ && /NUMBER/   { print "9  NUMBER OF VALUES OF N"; next }
          /VALUES OF N$/               { print "0 1 2 16 31 33 48 64 65  VALUES OF N"; next }
@@ -18,15 +18,15 @@ extend() {
          { print }' "$1"
 }
 
-# verdict TESTER INPUT PRELOAD DIR > the lines that say how it went; in the current folder
+# verdict TESTER INPUT PRELOAD DIR > the lines that tell the outcome; in the current folder
 verdict() {
     rm -f ./*.out ./*.OUT
     env LD_LIBRARY_PATH="$4:$RUNTIME" LD_PRELOAD="$3" GPUGEMM_STATS=stats.json GPUGEMM_BLAS= "$TESTERS/$1" < "$2" > stdout 2> stderr
-    grep -av '^#' stderr # a backtrace's addresses differ anyway
+    grep -av '^#' stderr # the addresses in a backtrace always differ
     cat stdout ./*.out 2>/dev/null | grep -aE 'PASSED|FAIL|SUSPECT|\*\*\*|END OF TESTS'
 }
 
-try() { # try DIR TESTER INPUT EXTRA: in a folder of its own, named for it
+try() { # try DIR TESTER INPUT EXTRA: runs in a folder of its own, named after the tester
     local dir=$1 tester=$2 input=$3 extra=$4 what="$2, ${3##*/}, over ${1##*/}"
     mkdir "$work/$what" && cd "$work/$what" || return
     verdict "$tester" "$input" "$extra" "$dir" > without

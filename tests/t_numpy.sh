@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t_numpy.sh [LIB [MAX_N]] — pip's NumPy with LIB preloaded: t_numpy.py up to MAX_N, with the statistics as proof that LIB saw the products (and,
-# under GPUGEMM_MODE=gpu, that the GPU served them); then NumPy's own tests of linalg, matmul and einsum, whose failures must be those of a
-# run without LIB. Uses $PYTHON if that has NumPy from pip with pytest and hypothesis, else makes a virtual environment in $VENV.
+# under GPUGEMM_MODE=gpu, that the GPU served them); then NumPy's own tests of linalg, matmul and einsum, which must have the same failures as a run
+# without LIB. Uses $PYTHON if that has NumPy from pip with pytest and hypothesis, else makes a virtual environment in $VENV.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 largest=${2:-$([ "${GPUGEMM_MODE:-}" = gpu ] && echo 2048 || echo 512)}
@@ -19,7 +19,7 @@ if [ -z "$python" ]; then
 fi
 "$python" -c 'import numpy, sys; print("NumPy", numpy.__version__, "Python", sys.version.split()[0])'
 
-# with COMMAND… : under LIB, with statistics in stats.json
+# with COMMAND… : runs it under LIB, with statistics in stats.json
 with() { rm -f "$work/stats.json"; env GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$PRELOAD" "$@"; }
 seen() { # seen WHAT LEAST
     calls=$(stat_of "$work/stats.json" calls) gpu=$(stat_of "$work/stats.json" gpu)
@@ -37,7 +37,7 @@ else
 fi
 
 tests=$("$python" -c 'import numpy, os; print(os.path.join(os.path.dirname(numpy.__file__), "_core", "tests"))')
-numpy_tests() { # numpy_tests OUTPUT [with] : one line a failing test
+numpy_tests() { # numpy_tests OUTPUT [with] : one line per failing test
     (cd "$work" && ${2:-} "$python" -m pytest -q -rfE -p no:cacheprovider --pyargs numpy.linalg \
         "$tests/test_einsum.py" "$tests/test_multiarray.py" "$tests/test_ufunc.py" "$tests/test_numeric.py" \
         -k "(linalg or einsum or Einsum or atmul or MatMul or Dot or dot or inner or Inner) and not huge" 2>&1) > "$work/log"

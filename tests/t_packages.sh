@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# t_packages.sh LIB — the Debian packages, built by CPack: installed, used as the system's libblas.so.3 by Debian's NumPy and Octave, developed against,
-# and removed, which restores what was there. As root: on a copy of this system that nobody else sees (an overlay in a mount namespace) where the kernel
-# lets us, else, with GPUGEMM_NEED_CLIENTS=1 (a machine that is CI's own), on the system itself. The packages here have no kernels: nvcc takes minutes.
+# t_packages.sh LIB — the Debian packages, built by CPack: installed, used as the system's libblas.so.3 by Debian's NumPy and Octave, developed
+# against, and removed, which restores the former state. Needs root. Runs on a private copy of this system (an overlay in a mount namespace) where the
+# kernel permits that, else, with GPUGEMM_NEED_CLIENTS=1 (a machine used only by CI), on the system itself. The packages here have no kernels, because
+# nvcc takes minutes.
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$(dirname "$0")/..")
 if [ "${GPUGEMM_PACKAGES_INSIDE:-}" = "" ]; then
@@ -32,7 +33,7 @@ if [ "${GPUGEMM_PACKAGES_INSIDE:-}" = "" ]; then
     [ -n "${GPUGEMM_NEED_CLIENTS:-}" ] || skip "no overlay can be mounted, and this is not a machine to install on"
 fi
 
-# ---- on the copy, or on CI's own system ------------------------------------------------------------------------------------------------------
+# ---- on the copy, or on CI's own machine -------------------------------------------------------------------------------------------------
 
 cd "$GPUGEMM_PACKAGES_INSIDE" || exit 1
 unset GPUGEMM_BLAS LD_LIBRARY_PATH LD_PRELOAD
@@ -44,10 +45,10 @@ state() { update-alternatives --query "$name" | grep -v '^$'; readlink -f "/usr/
 install() { apt-get -qq install "$@" > "$work/log" 2>&1 || { fail "installing $*:"; tail -5 "$work/log"; }; }
 package() { for p in "$@"; do echo "$GPUGEMM_PACKAGES_INSIDE"/"$p"_*.deb; done; }
 
-# The README's own lines; apt is kept from asking and from fetching recommendations.
+# The README's own lines; apt must neither ask nor fetch recommended packages.
 printf 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\n' > "$work/apt.conf"
 export APT_CONFIG=$work/apt.conf
-readme() { # readme PATTERN : executes the line
+readme() { # readme PATTERN : executes that line of the README
     local line
     line=$(grep -m1 -E "^    $1" "$root/README.md" | sed 's/  *#.*//')
     [ "$line" ] || fail "README: no line $1"
@@ -65,7 +66,7 @@ ldconfig -p | grep -q libgpugemm.so.0 || fail "ldconfig does not know it"
 
 if [ "$multiarch" = x86_64-linux-gnu ]; then readme 'update-alternatives --set '; else update-alternatives --set "$name" "$ours"; fi > /dev/null
 [ "$(readlink -f "/usr/lib/$multiarch/libblas.so.3")" = "$(readlink -f "$ours")" ] || fail "it cannot be chosen"
-used() { # used WHAT COMMAND… : it works, with products through the library that is preloaded nowhere
+used() { # used WHAT COMMAND… : it works, with its products going through the library, without preloading
     local what=$1
     shift
     GPUGEMM_STATS=$work/stats.json "$@" > "$work/out" 2>&1 || { fail "$what:"; tail -5 "$work/out"; }
@@ -100,6 +101,6 @@ files=$(dpkg -L libgpugemm0 libgpugemm-dev gpugemm | while read -r f; do [ -d "$
 
 dpkg --remove gpugemm libgpugemm-dev libgpugemm0 > "$work/log" 2>&1 || { fail "removing:"; cat "$work/log"; }
 for f in $files; do [ ! -e "$f" ] || fail "left behind: $f"; done
-# a choice made by hand that is removed makes the alternative automatic again
+# when an alternative chosen by hand is removed, the selection becomes automatic again
 state | diff "$work/before" - || fail "the former state (<) is not restored (>)"
 finish

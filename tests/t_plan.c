@@ -1,5 +1,5 @@
-/* t_plan.c — plan.c without a GPU: every plan is carried out here, with host arrays for the GPU's buffers, and must give the product.
- * Loads are made as early as their rules allow and stores as late, so that a rule that is too loose shows as a wrong C. */
+/* t_plan.c — plan.c without a GPU: every plan is carried out here, with host arrays for the GPU's buffers, and must give the product. Loads are made
+ * as early as their rules allow and stores as late, so that a rule that is too loose gives a wrong C. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static void carry_out(const struct gg_gemm *p, const struct gg_plan *plan)
     int loaded = 0, stored = 0;
     for (int i = 0; i < plan->step_count; i++) {
         const struct gg_step *s = &plan->steps[i];
-        while (s->after_block >= 0 && stored < plan->block_end[s->after_block]) { /* the latest these may be stored */
+        while (s->after_block >= 0 && stored < plan->block_end[s->after_block]) { /* at the latest point at which these may be stored */
             const struct gg_step *t = &plan->steps[stored++];
             if (t->last)
                 move(p, plan, GG_C, t->rows, t->cols, t->c_offset, t->c_buffer, true);
@@ -111,7 +111,7 @@ static double *integers(int64_t count)
     return x;
 }
 
-static double chain; /* seconds of a chain */
+static double chain; /* predicted seconds of a chain; 0: there is none */
 
 static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, int64_t budget, int least_blocks)
 {
@@ -158,8 +158,8 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
     free(a), free(b), free(c), free(expected);
 }
 
-/* Only planned, as on an H200: kernels that take about as long as the upload have a start from a first turn, and each panel is worth a step at once.
- */
+/* Plans as for an H200, not carried out: for kernels that take about as long as the upload there are two turns, and each panel is multiplied at
+ * once. */
 static void check_large(bool ta, bool tb)
 {
     const int64_t n = 8192;
@@ -167,14 +167,14 @@ static void check_large(bool ta, bool tb)
     const struct gg_speed speed = {.up = 44e9, .down = 44e9, .memory = 4.8e12, .flops = 60e12, .sms = 132};
     struct gg_plan plan;
     CHECK(gg_plan_make(&plan, &p, (int64_t)100 << 30, &speed));
-    const int turn = plan.step_count / 2; /* both are cut alike */
+    const int turn = plan.step_count / 2; /* both turns are cut alike */
     CHECK(plan.blocks == 1 && plan.steps[0].depth.end == n / 4 && plan.steps[turn].depth.begin == n / 4);
     for (int i = 1; i < plan.step_count; i++)
         CHECK(plan.steps[i].loads == plan.steps[i - 1].loads + (i == turn ? 2 : 1) && plan.steps[i].last == (i >= turn));
     gg_plan_free(&plan);
 }
 
-/* And what is tall or of middling size leaves as it comes, panel by panel, in one turn. */
+/* Tall and medium-sized products are uploaded panel by panel, each multiplied and stored as it arrives, in one turn. */
 static void check_panels(enum gg_type type, int64_t m, int64_t n, int64_t k)
 {
     const struct gg_gemm p = {.type = type, .b_kmajor = true, .m = m, .n = n, .k = k, .lda = m, .ldb = k, .ldc = m, .alpha = 1};
@@ -204,10 +204,10 @@ int main(void)
     }
     for (int layout = 0; layout < 4; layout++) {
         check_large(layout & 1, layout & 2);
-        chain = 1e-4; /* longer than the upload: panels of both where B has no whole lines */
+        chain = 1e-4; /* longer than the upload: panels of both operands if B's panels are not whole lines */
         try(1100, 1300, 300, layout & 1, layout & 2, layout & 1, lots, 1);
         chain = 0;
-        try(300, 1100, 20, layout & 1, layout & 2, 0, lots, 1); /* C by columns */
+        try(300, 1100, 20, layout & 1, layout & 2, 0, lots, 1); /* C is completed by columns */
     }
     try(200, 3000, 20, true, true, 1, lots, 1);
     chain = 0;

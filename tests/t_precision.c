@@ -1,12 +1,12 @@
-/* t_precision.c — which tier serves sgemm is decided by the operands' values, on the GPU, and what it gives is as good as FFMA.
+/* t_precision.c — the operands' values decide on the GPU which tier serves sgemm, and the result is as accurate as FFMA.
  *
  *   t_precision [--lib PATH] [--expect-gpu]
  *
- * Without a GPU only the settings. With one: every kind of operands gets the tier it should; where that is FFMA the bits are those of strict; where
- * it is not, NaN and Inf cannot be, zeros are zeros, and the error against strict's is within what both may err; operands in host memory (where they
- * come one first), at another alignment, or transposed give the same bits, and so does an element wherever in C it is. On Hopper all of it is done
- * once more, in a process of its own, by the tiers without wgmma, which older GPUs have: there they give the very bits of the others. Where no tensor
- * tier is chosen strict and fp32 must give the same bits throughout. */
+ * Without a GPU only the settings are tested. With one: every kind of operands gets the tier it should. Where that is FFMA the bits are those of
+ * strict; where it is not, there is no NaN or Inf, zeros are zeros, and the difference from strict's result is within what both may err. Operands in
+ * host memory (where one operand comes first), at another alignment, or transposed give the same bits, and so does an element wherever in C it is. On
+ * Hopper all of this is repeated, in a process of its own, by the tiers without wgmma, which older GPUs have: they must give the very same bits.
+ * Where no tensor tier is chosen, strict and fp32 must give the same bits throughout. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -44,13 +44,13 @@ static double normal(uint64_t *r)
 
 enum tier { FP16, BF16, FFMA };
 static const char *tier_name[] = {"tensor_fp16", "tensor_bf16", "FFMA"};
-static bool chains;    /* this GPU has them */
-static bool by_blocks; /* and multiplies so slowly that host operands come by panels of both: blocks of C have their tiers */
-static uint64_t bits = UINT64_C(0xcbf29ce484222325); /* a hash of what tensor tiers gave */
+static bool chains;    /* this GPU has chains */
+static bool by_blocks; /* it multiplies so slowly that host operands come by panels of both: then each block of C has its own tier */
+static uint64_t bits = UINT64_C(0xcbf29ce484222325); /* a hash of the results of the tensor tiers */
 
 static const struct kind {
     const char *name;
-    enum tier tier; /* of a call whose A is of this kind and whose B is normal; FP16 and BF16 as k and C are large enough for them here */
+    enum tier tier; /* expected when A is of this kind and B is normal; FP16 and BF16 only where k and C are large enough, as they are here */
 } kinds[] = {{"normal", FP16},   {"small integers", FP16},    {"rows far apart", FP16}, {"zero rows", FP16},    {"wide", BF16},
              {"one huge", BF16}, {"columns far apart", BF16}, {"identity", FFMA},       {"sparse", FFMA},       {"triangular", FFMA},
              {"denormal", FFMA}, {"one NaN", FFMA},           {"one Inf", FFMA},        {"near FLT_MAX", FFMA}, {"one beyond BF16", FFMA}};
@@ -88,7 +88,7 @@ struct place {
     bool transposed; /* A is stored by rows */
 };
 
-/* C of A and B in memory of that kind, into `to`; the kernel that served. */
+/* Computes C of A and B in memory of that kind, into `to`. Returns the kernel that served. */
 static const char *multiply(float *to, enum gpugemm_precision precision, const struct place *at)
 {
     static float *stored[2];
@@ -115,7 +115,7 @@ static const char *multiply(float *to, enum gpugemm_precision precision, const s
     return decision.kernel;
 }
 
-/* How many of some results differ by more than 64 u |A||B|: far beyond what is seen, far below what a lost piece makes. */
+/* How many results differ by more than 64 u |A||B|: far above what is seen, far below what losing a piece would cause. */
 static int far_from(const float *strict, const float *other)
 {
     int wrong = 0;
@@ -153,7 +153,7 @@ static void values(int kind)
     CHECK(!wrong, "%s: %d results of %s are far from strict's", kinds[kind].name, wrong, kernel);
     for (int i = 1; i < 5 && kinds[kind].tier != FFMA; i++) {
         const char *again = multiply(c[2], GPUGEMM_PRECISION_FP32, &places[i]);
-        if (places[i].host && (by_blocks || strncmp(again, "tensor", 6))) { /* or FFMA in strips, if that was predicted to end sooner */
+        if (places[i].host && (by_blocks || strncmp(again, "tensor", 6))) { /* or FFMA in strips, if that was predicted to finish sooner */
             CHECK(!far_from(c[0], c[2]), "%s: %s in host memory is far from strict", kinds[kind].name, again);
             continue;
         }
@@ -162,8 +162,8 @@ static void values(int kind)
     }
 }
 
-/* In host memory columns of B that fail come after some that do not: every column of C has the bits of one of the two tiers. Where FFMA is predicted
- * to end sooner than either it is near strict's. */
+/* In host memory, with columns of B that fail the certificate after some that do not, every column of C has the bits of one of the two tiers. If FFMA
+ * is predicted to finish sooner than either, the result is near strict's. */
 static void halfway(void)
 {
     const struct place there = {false, 0, N, false}, host = {true, 0, N, false};
@@ -182,7 +182,7 @@ static void halfway(void)
         CHECK(!far_from(c[1], c[2]), "columns that fail: %s in host memory is far from strict", kernel);
         return;
     }
-    const int each = by_blocks ? 1 : N; /* elements that have one tier */
+    const int each = by_blocks ? 1 : N; /* this many consecutive elements have the same tier */
     const size_t bytes = sizeof(float) * (size_t)each;
     for (int at = 0; at < N * N; at += each) {
         const bool first = at < from * N && !memcmp(c[0] + at, c[2] + at, bytes);
@@ -190,7 +190,8 @@ static void halfway(void)
     }
 }
 
-/* `rows` and `columns` of C lie beyond whole tiles; then the operands begin so much later, and all of C lies within. The first C is not aligned. */
+/* `rows` and `columns` of C lie beyond whole tiles. In the second product the operands begin so much later that all of C lies within whole tiles. The
+ * first C is not aligned. */
 static void edges(int whole_m, int whole_n, int k, int rows, int columns, bool wide, enum gpugemm_precision precision)
 {
     struct gpugemm_decision decision[2];
@@ -232,7 +233,8 @@ static void edges(int whole_m, int whole_n, int k, int rows, int columns, bool w
               decision[0].kernel, differ);
 }
 
-/* Operands that no tier takes: strict's own plan serves, with strips where C has a few rows and columns beyond whole tiles, and wherever operands lie. */
+/* Operands that no tier takes: strict's own choice serves, with strips if C has a few rows and columns beyond whole tiles, and wherever the operands
+ * lie. */
 static void fallback(int m, int n, int k, int ld, const char *ta, const char *tb)
 {
     struct gpugemm_decision decision[2];
@@ -256,7 +258,7 @@ static void fallback(int m, int n, int k, int ld, const char *ta, const char *tb
           decision[0].kernel);
 }
 
-/* All of this by the kernels of GPUs before Hopper. */
+/* All of this by the kernels for GPUs before Hopper. */
 static void without_wgmma(const char *self, const char *lib)
 {
     char command[8192], line[256];
@@ -281,7 +283,7 @@ int main(int argc, char **argv)
         expect_gpu |= !strcmp(argv[i], "--expect-gpu");
         lib = strcmp(argv[i], "--lib") || i + 1 == argc ? lib : argv[i + 1];
     }
-    setenv("GPUGEMM_TRACE", "/dev/null", 1); /* watched calls know which tier served them */
+    setenv("GPUGEMM_TRACE", "/dev/null", 1); /* only then do watched calls know which tier served them */
     void *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
     if (!library || !resolved(library, "sgemm_", &sgemm) || !resolved(library, "gpugemm_set_precision", &set_precision) ||
         !resolved(library, "gpugemm_sgemm_precision", &sgemm_precision) || !resolved(library, "gpugemm_last_decision", &last_decision) ||
@@ -307,7 +309,7 @@ int main(int argc, char **argv)
         halfway();
         if (compute_capability == 90 && !forced)
             without_wgmma(argv[0], lib);
-        /* In the second C there is nothing for idle blocks: it is edges of tiles that take what lies beyond them, for BF16, too. */
+        /* The second C leaves no blocks idle, so the tiles at the edges take what lies beyond them, for BF16, too. */
         static const int beyond[] = {1, 8, 9, 16, 17, 31, 32, 33}, whole[][3] = {{1024, 1024, N}, {1536, 1280, 700}, {1280, 1280, 1200}};
         for (int w = 0; w < 3; w++)
             for (int i = 0; i < (int)(sizeof beyond / sizeof *beyond); i++) {
@@ -324,7 +326,7 @@ int main(int argc, char **argv)
                     fallback(more, n + more, N, N, "N", "N");
                 }
             }
-        for (int layout = 0; layout < 4; layout++) /* what TMA cannot read, and what it can */
+        for (int layout = 0; layout < 4; layout++) /* layouts that TMA cannot read and layouts that it can */
             for (int more = 0; more < 4; more++)
                 fallback(1024, 1024, 1024, 1024 + more, layout & 2 ? "T" : "N", layout & 1 ? "T" : "N");
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_preload.sh [LIB] — LIB preloaded into programs that did not ask for it. /bin/true opens no CUDA and no BLAS and is hardly slower. A program
-# linked with a BLAS, one whose BLAS comes through another library, and one that loads it RTLD_LOCAL: a declined call reaches that BLAS
-# with the caller's own arguments, once, though its cblas calls its Fortran name; its ddot_ does not move and no second BLAS is loaded.
+# t_preload.sh [LIB] — LIB preloaded into programs that did not ask for it. /bin/true opens no CUDA and no BLAS and is hardly slower. For a program
+# linked with a BLAS, one whose BLAS comes through another library, and one that loads it RTLD_LOCAL: a declined call reaches that BLAS exactly once,
+# with the caller's own arguments, although its cblas_dgemm calls its dgemm_; its ddot_ is still used, and no second BLAS is loaded.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}

@@ -1,6 +1,6 @@
-/* t_process.c — programs that do to their process what programs do, with gemm in the middle of it: fork while other threads multiply, exec, signals,
- * cancellation, closed descriptors, a stderr nobody reads, constructors, memory that is protected until a handler opens it, traps of arithmetic. Each
- * in a process of its own. Results are exact; what the program had (descriptors, signal mask, pending signals, errno, its files) it must still have.
+/* t_process.c — gemm in programs that do unusual things to their process: fork while other threads multiply, exec, signals, cancellation, closed
+ * descriptors, a stderr nobody reads, constructors, memory that is protected until a handler opens it, floating-point traps. Each runs in a process
+ * of its own. Results are exact; what the program had (descriptors, signal mask, pending signals, errno, its files) it must still have.
  *
  *   t_process --lib LIB --constructor MODULE --slow-blas MODULE [--only NAME] [--expect-gpu] */
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "problem.h"
 
-static struct problem problems[5]; /* of rising size; the last is above what one thread copies alone */
+static struct problem problems[5]; /* of increasing size; the last is larger than what one thread copies alone */
 static const char *lib, *constructor, *slow_blas, *self;
 static bool expect_gpu;
 static void *library;
@@ -33,7 +33,7 @@ static const char *try_once(int which)
 
 static void right(int which, const char *when)
 {
-    struct operands o = operands_new(&problems[which]); /* first: where there is no /sys, a thread's first malloc leaves ENOENT in errno */
+    struct operands o = operands_new(&problems[which]); /* first, because without /sys a thread's first malloc sets errno to ENOENT */
     errno = 77;
     const char *wrong = problem_try(&problems[which], &o);
     int after = errno;
@@ -115,7 +115,7 @@ static void forks(int rounds, bool again)
             right((i + 2) % 5, "a forked child");
             CHECK(i < 3 || !expect_gpu || gpu_calls() == before, "a forked child used the GPU");
             if (again && i % 3 == 0)
-                forks(1, false); /* a child of a child */
+                forks(1, false); /* this is a child of a child */
             if (i % 2)
                 exit(test_failures != 0);
             _exit(test_failures != 0);
@@ -125,8 +125,8 @@ static void forks(int rounds, bool again)
     }
 }
 
-/* OpenBLAS, not we, hangs in a child forked while another thread held its lock, and crashes at an exit in the middle of its work: beside busy
- * threads the reference BLAS serves. */
+/* OpenBLAS, not our library, hangs in a child forked while another thread held its lock, and crashes at an exit in the middle of its work. Where
+ * threads are busy the reference BLAS is used instead. */
 static bool use_reference_blas(void)
 {
     char blas[4096] = "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3";
@@ -139,7 +139,7 @@ static bool use_reference_blas(void)
     return have;
 }
 
-/* The first forks fall into the start of the GPU. */
+/* The first forks happen while the GPU is starting. */
 static void fork_while_busy(void)
 {
     pthread_t thread[4];
@@ -161,7 +161,7 @@ static void *load(void *unused)
     return unused;
 }
 
-/* The child must not find a library whose constructors have run by half. */
+/* The child must not find a library whose constructors have run only in part. */
 static void fork_while_loading(void)
 {
     pthread_t thread;
@@ -183,7 +183,7 @@ static void fork_while_loading(void)
 
 static void fork_first(void)
 {
-    forks(2, true); /* nobody has multiplied yet */
+    forks(2, true); /* no product has been computed yet */
     all_right("the parent after its children");
     forks(4, true);
     all_right("the parent");
@@ -215,7 +215,7 @@ static void exec_arrived(void) { all_right("after exec"); }
 
 static void load_cycles(void)
 {
-    dlclose(library); /* the test's own handle: now nobody holds the library */
+    dlclose(library); /* the test's own handle: from now on no one holds the library open */
     for (int i = 0; i < 200; i++) {
         void *again = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
         if (i % 20 == 0)
@@ -231,11 +231,11 @@ static void in_constructor(void)
     void *module = dlopen(constructor, RTLD_NOW | RTLD_GLOBAL);
     int *answer = module ? dlsym(module, "constructed") : NULL;
     CHECK(answer && *answer == 1, "gemm in a constructor: %s", module ? "wrong" : dlerror());
-    for (int i = 0; i < 100 && (i == 0 || (expect_gpu && !gpu_calls())); i++, usleep(50000)) /* the GPU starts once the loader is free */
+    for (int i = 0; i < 100 && (i == 0 || (expect_gpu && !gpu_calls())); i++, usleep(50000)) /* the GPU can start once the loader's lock is free */
         all_right("after the constructor");
 }
 
-/* As setproctitle does. */
+/* As setproctitle does it. */
 static void overwrites_environment(void)
 {
     char name[] = "/tmp/gpugemm-process-XXXXXX", of_child[64];
@@ -287,7 +287,7 @@ static void note_thread(int number)
     handled_by = (pid_t)syscall(SYS_gettid);
 }
 
-/* Signals that all the program's threads block stay pending: no thread of the library takes one. */
+/* Signals that all threads of the program block stay pending: no thread of the library receives one. */
 static void masked(void)
 {
     sigset_t all, before, now;
@@ -313,7 +313,7 @@ static void masked(void)
     CHECK(handled_by == getpid(), "the signal did not come to the program's thread");
 }
 
-/* Operands that nobody may touch until a handler has opened them, a page at a time, as garbage collectors and checkpointers have them. */
+/* Operands that must not be touched before a handler has opened them, one page at a time, as garbage collectors and checkpointers do it. */
 static char *guarded;
 static size_t guarded_bytes;
 static atomic_long opened;
@@ -331,7 +331,7 @@ static void guarded_memory(void)
 {
     struct sigaction action = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, NULL);
-    all_right("before"); /* the threads of the library exist */
+    all_right("before"); /* from now on the library's threads exist */
     for (int which = 0; which < 5; which++) {
         const struct problem *p = &problems[which];
         guarded_bytes = (p->bytes[0] + p->bytes[1] + p->bytes[2] + 4095 + 192) & ~(size_t)4095;
@@ -364,7 +364,7 @@ static void fork_in_handler(int number)
     on_tick(number);
 }
 
-/* In the middle of whatever a call does, the statistics included. The children go on, too. */
+/* At any point of a call, including the writing of statistics. The children go on multiplying, too. */
 static void fork_by_signal(void)
 {
     char statistics[] = "/tmp/gpugemm-process-XXXXXX", children[64];
@@ -395,12 +395,12 @@ static void exit_in_handler(int number)
     exit(0);
 }
 
-/* Not allowed by POSIX, and done all the same: Ctrl-C in the middle of a call. */
+/* POSIX does not allow it, but programs do it: Ctrl-C in the middle of a call. */
 static void exit_by_signal(void)
 {
     struct itimerval soon = {{0, 0}, {0, 30000}};
     setenv("GPUGEMM_STATS", "1", 1);
-    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* the table */
+    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* for the table of statistics */
     signal(SIGALRM, exit_in_handler);
     right(0, "before");
     setitimer(ITIMER_REAL, &soon, NULL);
@@ -448,7 +448,7 @@ static void many_threads(void)
     for (uintptr_t i = 0; i < 64; i++)
         if (pthread_create(&thread[i], NULL, some, (void *)i))
             exit((perror("pthread_create"), 1));
-    for (int i = 0; i < 64; i++) /* those that end first end while others are at it */
+    for (int i = 0; i < 64; i++) /* those that end early do so while others are still multiplying */
         pthread_join(thread[i], NULL);
 }
 
@@ -474,7 +474,7 @@ static void closes_descriptors(void)
     char name[] = "/tmp/gpugemm-process-XXXXXX", trace[64];
     close(mkstemp(name));
     snprintf(trace, sizeof trace, "%s.trace", name);
-    setenv("GPUGEMM_MODE", "cpu", 1); /* a driver's own descriptors are closed, too: what it then does is not ours to mend */
+    setenv("GPUGEMM_MODE", "cpu", 1); /* a driver's own descriptors are closed, too, and how it then behaves is not for the library to mend */
     expect_gpu = false;
     setenv("GPUGEMM_TRACE", trace, 1);
     all_right("before");
@@ -483,7 +483,7 @@ static void closes_descriptors(void)
     for (int fd = 3; fd < 1024; fd++) /* as daemons do */
         close(fd);
     int mine[80];
-    for (int i = 0; i < 80; i++) /* the number of the trace is among these */
+    for (int i = 0; i < 80; i++) /* the descriptor of the trace is among these */
         mine[i] = open(name, O_RDWR);
     all_right("after");
     CHECK(stat(name, &status) == 0 && status.st_size == 0, "the library wrote into the program's file");
@@ -503,7 +503,7 @@ static void nobody_reads(void)
     close(output[0]);
     close(output[1]);
     setenv("GPUGEMM_TRACE", "1", 1);
-    setenv("GPUGEMM_THREADS", "many", 1); /* one warning */
+    setenv("GPUGEMM_THREADS", "many", 1); /* causes one warning */
     all_right("stderr is a broken pipe");
     sigpending(&pending);
     dup2(saved, STDERR_FILENO);
@@ -516,7 +516,7 @@ static void small_files(void)
     struct rlimit limit = {300, 300};
     int fd = mkstemp(name);
     setenv("GPUGEMM_TRACE", name, 1);
-    setenv("GPUGEMM_MODE", "cpu", 1); /* a driver may want larger files of its own */
+    setenv("GPUGEMM_MODE", "cpu", 1); /* a driver may need larger files of its own */
     expect_gpu = false;
     setrlimit(RLIMIT_FSIZE, &limit);
     all_right("files end at 300 bytes");
@@ -527,7 +527,7 @@ static void small_files(void)
 static void no_more_threads(void)
 {
     struct rlimit limit = {0, 0};
-    setrlimit(RLIMIT_NPROC, &limit); /* root is exempt: then this is one more ordinary run */
+    setrlimit(RLIMIT_NPROC, &limit); /* root is exempt: then this is an ordinary run */
     all_right("no thread to be had");
 }
 
@@ -554,7 +554,8 @@ static void thread_exits(void)
     pthread_join(thread, NULL);
 }
 
-/* Rounding, flags and traps are the program's: C is scaled as it says, exact products leave no trace, even where inexact is trapped. */
+/* Rounding mode, exception flags and traps belong to the program: C is scaled in its rounding mode, and exact products raise no flag, even where
+ * inexact is trapped. */
 static void own_arithmetic(void)
 {
     static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TONEAREST}, one = 1, zero = 0;
@@ -632,7 +633,7 @@ int main(int argc, char **argv)
         if (programs[i].run == fork_while_busy || programs[i].run == fork_by_signal)
             continue;
 #endif
-#if defined(__SANITIZE_THREAD__) /* exit is not signal-safe, indeed, and libgomp's barriers are unknown to it */
+#if defined(__SANITIZE_THREAD__) /* exit is indeed not signal-safe, and ThreadSanitizer does not know libgomp's barriers */
         if (programs[i].run == exit_by_signal || programs[i].run == openmp)
             continue;
 #endif

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# t_ptx.sh FUZZ T_VALUES T_SHAPES — the code for older GPUs, run on this one: the library built for each of ARCHITECTURES alone, whose PTX the driver compiles
-# for the GPU that is here; then t_kernels.sh over it, with fewer random calls a kernel.
+# t_ptx.sh FUZZ T_VALUES T_SHAPES — the code for older GPUs, run on this one: the library is built for each of ARCHITECTURES alone, and the driver
+# compiles its PTX for the GPU at hand; then t_kernels.sh over it, with fewer random calls per kernel.
 . "$(dirname "$0")/lib.sh" /dev/null
 fuzz=$(realpath "${1:?usage: t_ptx.sh FUZZ T_VALUES T_SHAPES}") values=$(realpath "$2") shapes=$(realpath "$3")
 root=$(realpath "$(dirname "$0")/..")
 command -v cmake > /dev/null || skip "no cmake"
-one() { # one ARCHITECTURE; ends with a failure's text in failed-ARCHITECTURE
+one() { # one ARCHITECTURE; on failure leaves the text in failed-ARCHITECTURE
     local arch=$1 build=$work/$1
     if ! { cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGPUGEMM_CUDA_ARCHITECTURES="$arch" -DGPUGEMM_TESTS=OFF &&
         cmake --build "$build" -j "$(nproc)" --target gpugemm; } > "$work/out-$arch" 2>&1; then

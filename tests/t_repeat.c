@@ -2,8 +2,8 @@
  *
  *   t_repeat [--lib PATH] [--repeats N] [--expect-gpu]
  *
- * Four streams each run a shape of their own at the same time, and change shapes after a quarter of the repeats, so that every shape meets other
- * neighbours; C is poisoned before each call and compared bitwise with that of the first, which ran alone. */
+ * Four streams each run a shape of their own at the same time, and change shapes after a quarter of the repeats, so that every shape runs beside
+ * different others. C is filled with NaN before each call and compared bitwise with that of the first call, which ran alone. */
 #include "test.h"
 
 #include "../bench/rig.h"

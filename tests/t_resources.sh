@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_resources.sh FOLDER — what ptxas said of every kernel of the library (FOLDER/*.log, kept by cmake/cuda.cmake): no stack frame, no spills, and
-# for the rows of kernels.def as many registers at most as let per_sm blocks of the row's threads live on an SM (65536, in steps of 8 a thread).
-# Known to spill, and to be mended: a kernel here that no longer does fails the test too.
+# t_resources.sh FOLDER — what ptxas reported on every kernel of the library (FOLDER/*.log, kept by cmake/cuda.cmake): no stack frame, no spills, and
+# for the rows of kernels.def no more registers than let per_sm blocks of the row's threads fit on an SM (65536 registers, in steps of 8 a thread).
+# `known` lists kernels known to spill, to be mended; one that no longer does fails the test too.
 known="skinny_s16/sm_90a"
 folder=${1:?usage: t_resources.sh FOLDER}
 root=$(realpath "$(dirname "$0")/..")

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# t_sanitizer.sh LIB FUZZ — compute-sanitizer over random calls on host and on GPU operands: memory, races, barriers, uninitialised reads.
-# racecheck judges some kernels only. It does not follow the mbarriers (in inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to their
-# producers: it reports "potential WAR" whenever a stage is used twice, also when every reading thread arrives on the mbarrier itself; what TMA writes it does
-# not look at, so *_tma_* rows can be judged. It fails itself ("failed to handle a hardware exception", 13.0 on an H200) where a kernel with clusters runs
-# that it was told to leave out, be it of three lines; judged, the same kernel is right. Where it fails itself nothing is judged, and that is said.
+# t_sanitizer.sh LIB FUZZ — compute-sanitizer over random calls on host and on GPU operands: memory, races, barriers, uninitialised reads. racecheck
+# is used for some kernels only. It does not understand the mbarriers (in inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to
+# their producers: it reports "potential WAR" whenever a stage is used twice, even if every reading thread arrives on the mbarrier itself. It does not
+# watch what TMA writes, so *_tma_* rows can be checked. It fails itself ("failed to handle a hardware exception", 13.0 on an H200) when a kernel with
+# clusters that it was told to leave out runs, even one of three lines; when it checks the same kernel, that passes. Where racecheck fails itself
+# nothing is checked, and the output says so.
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_sanitizer.sh LIB FUZZ}")
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || skip "no compute-sanitizer"
 export GPUGEMM_MODE=gpu
 
-try() { # try TOOL TYPES KERNEL ARGUMENT…: the types' calls with a kernel forced, or "" for none
+try() { # try TOOL TYPES KERNEL ARGUMENT…: calls of these types with KERNEL forced, or "" for none
     local tool=$1 types=$2 kernel=$3 options= what
     what="$1, $2${3:+, $3}${4:+, $4}"
     shift 3
@@ -40,5 +41,5 @@ for where in "" --device; do
 done
 for row in dgemm_tma_64x64 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
 for tool in memcheck racecheck; do CALLS=40 try $tool s tensor_mma_fp16 --device; done
-try racecheck s "" # the skinny ones and those that split operands, too
+try racecheck s "" # includes the skinny kernels and those that split operands
 finish

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# t_security.sh LIB GPUGEMM SECURE [FAKE_LIBCUDA] — how LIB and its command are linked; that statistics and traces go only into files that are ours to
-# write; that a setuid program believes nothing in its environment: options, libraries, output files, the CUDA driver.
+# t_security.sh LIB GPUGEMM SECURE [FAKE_LIBCUDA] — how LIB and its command are linked; that statistics and traces are written only to files that are
+# ours to write; that a setuid program trusts nothing in its environment: options, libraries, output files, the CUDA driver.
 . "$(dirname "$0")/lib.sh"
 command=$(realpath "${2:?usage: t_security.sh LIB GPUGEMM SECURE}") secure=$(realpath "$3") fake=${4:+$(realpath "$4")}
 
-# ---- what the linker and the compiler were told ---------------------------------------------------------------------------------------------
+# ---- linker and compiler flags --------------------------------------------------------------------------------------------------------------
 
 has() { readelf -W "$2" "$1" | grep -qE "$3"; }
 for file in "$LIB" "$command"; do
@@ -22,7 +22,7 @@ for file in "$LIB" "$command"; do
 done
 has "$LIB" -d 'NODELETE' || fail "the library can be unloaded"
 has "$command" -h 'DYN' || fail "the command is not position-independent"
-# Libraries are opened by soname alone, or by the path the user gave: the system's search path has no writable folders, ours would.
+# Libraries are opened by soname only, or by the path the user gave: the system's search path has no writable folders, a path of our own might.
 strings -a "$LIB" | grep -E '^[^%]*/[^ ]*\.so(\.[0-9]+)*$' | grep -vE '^/libcuda\.so$' && fail "a path of a library in the library"
 
 # ---- files ---------------------------------------------------------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ strings -a "$LIB" | grep -E '^[^%]*/[^ ]*\.so(\.[0-9]+)*$' | grep -vE '^/libcuda
 mkdir "$work/f" "$work/driver0"
 [ -z "$fake" ] || cp "$fake" "$work/driver0/libcuda.so.1"
 cd "$work/f" || exit 1
-run() { # run VARIABLE=VALUE… : right within a minute, stderr in ../err
+run() { # run VARIABLE=VALUE… : succeeds within a minute; stderr goes to ../err
     timeout 60 env "$@" "$secure" --lib "$LIB" > ../out 2> ../err || fail "$*: status $?: $(cat ../out ../err)"
 }
 refused() { run "$1" && grep -q 'cannot be written' ../err || fail "$1: not refused: $(cat ../err)"; }
@@ -40,21 +40,21 @@ echo precious > victim
 ln -s victim link && mkfifo pipe && mkdir folder && ln victim hard
 for target in link pipe folder; do refused "GPUGEMM_STATS=$target"; refused "GPUGEMM_TRACE=$target"; done
 refused GPUGEMM_TRACE=hard
-run GPUGEMM_STATS=hard # the name goes over to a new file; what it led to stays
+run GPUGEMM_STATS=hard # the name is given to a new file; the file it named before is unchanged
 [ "$(cat victim)" = precious ] || fail "a file was written through another name"
 ln -s nowhere dangling
 refused GPUGEMM_STATS=dangling; refused GPUGEMM_TRACE=dangling
 [ ! -e nowhere ] || fail "a file was created behind a link"
 refused GPUGEMM_STATS=/dev/full
-run GPUGEMM_TRACE=/dev/full # a device is written to, and says no
-# Processes with one and the same file: the last to come has the name, and none of them is hurt.
+run GPUGEMM_TRACE=/dev/full # a device is opened for writing, and the write fails
+# Processes with the same output file: the name belongs to the last one, and none of them fails.
 cp new before
 for i in 1 2 3 4 5 6 7 8; do run GPUGEMM_STATS=shared & done
 wait
 python3 -m json.tool shared > /dev/null || fail "a shared statistics file is no JSON"
 
-# The file of rates: made for its owner alone, and neither believed nor followed when it is something else.
-run HOME="$PWD" XDG_CACHE_HOME= GPUGEMM_MODE=gpu LD_LIBRARY_PATH="$work/driver0" # on the fake driver: without a GPU there is nothing to keep
+# The file of rates is readable and writable by its owner alone, and a link, pipe or folder in its place is neither used nor followed.
+run HOME="$PWD" XDG_CACHE_HOME= GPUGEMM_MODE=gpu LD_LIBRARY_PATH="$work/driver0" # on the fake driver, because without a GPU there are no rates to keep
 if [ -n "$fake" ]; then
     rates=$(echo .cache/gpugemm/rates-*)
     [ "$(stat -c %a .cache .cache/gpugemm "$rates" | tr '\n' ' ')" = "700 700 600 " ] || fail "the file of rates: $(stat -c '%n %a' .cache/gpugemm/*)"

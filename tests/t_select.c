@@ -1,5 +1,5 @@
-/* t_select.c — select.c without a GPU: what is chosen for random problems on several GPUs can be launched, and waits for nobody who cannot run;
- * what is remembered is what would be chosen; and where the tensor cores serve. */
+/* t_select.c — select.c without a GPU: choices for random problems on several GPUs can be launched, and none waits for a block that cannot run; a
+ * remembered choice is the one that would be made; and where the tensor cores serve. */
 #include "test.h"
 
 #include "tensor.h"
@@ -10,7 +10,7 @@ static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, 
                                       {.cc = 86, .sms = 84, .clock_mhz = 1700, .smem_per_block = 101376, .bandwidth = 0.9e12},
                                       {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.9e12},
                                       {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 4.0e12},
-                                      {.cc = 90, .sms = 14, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 0.6e12}, /* a part of one */
+                                      {.cc = 90, .sms = 14, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 0.6e12}, /* a part of a GPU */
                                       {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .bandwidth = 1.8e12}};
 
 static bool same(const struct gg_choice *x, const struct gg_choice *y)
@@ -55,7 +55,8 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         CHECK(x->splits <= room, "%s: %d blocks share tiles, %lld run", name, x->splits, (long long)room);
 }
 
-/* What is remembered of another problem, or of this one on another GPU, must never be the answer: p, and p with each of its members changed. */
+/* A choice remembered for another problem, or for this one on another GPU, must never be returned: tries p, and p with each of its members
+ * changed. */
 static void check_memory(const struct gg_gemm *p, const struct gg_arch *gpu)
 {
     const struct gg_gemm changes[] = {{.m = 1},           {.n = 1},
@@ -84,7 +85,7 @@ static void check_memory(const struct gg_gemm *p, const struct gg_arch *gpu)
     }
 }
 
-/* Square products of host operands, say: what serves them in each precision. */
+/* Square products: which kernel serves in each precision. */
 static void check_tensor(void)
 {
     static const struct {
@@ -114,8 +115,8 @@ static void check_tensor(void)
     }
 }
 
-/* Where a chain is much the faster it serves, whatever FFMA would be chosen without it: one in many pieces, which no chain is as accurate as, is not
- * what keeps it away. */
+/* Where a chain is much faster it serves, whatever FFMA row would be chosen without it. In particular, an FFMA row that cuts k into many pieces, and
+ * is therefore more accurate than any chain, must not keep the chain away. */
 static void check_served(void)
 {
     for (int64_t n = 776; n < 1200; n += 8) {
@@ -125,7 +126,7 @@ static void check_served(void)
     }
 }
 
-/* Whatever the problem, each GPU has its own kind of chain, or none. */
+/* For any problem each GPU uses its own kind of chain, or none. */
 static void check_kinds(uint64_t *seed)
 {
     int chains = 0;
@@ -143,7 +144,7 @@ static void check_kinds(uint64_t *seed)
     CHECK(chains > 400, "only %d of 4000 by chains", chains);
 }
 
-/* A product whose FFMA takes operands by TMA has no other way to them: it is only for such as TMA can read. */
+/* A chain in one kernel whose FFMA reads operands by TMA cannot read them in any other way: it must be used only for operands that TMA can read. */
 static void check_in_one(void)
 {
     int found[2] = {0};
@@ -191,8 +192,8 @@ int main(void)
         const struct gg_choice forced = gg_select(&p, gpu, row->name);
         check(&forced, &p, gpu);
         CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
-        /* FP32's GG_TMA_ONCE are not for C of more tiles than SMs, and those with an SM to themselves and tiles in pieces not where a chain would serve;
-         * slim_d1_long is only for long rows. */
+        /* Exceptions: FP32's GG_TMA_ONCE are not for C of more tiles than SMs; those with an SM to themselves, and tiles in pieces, are not for where
+         * a chain would serve; slim_d1_long is only for long rows. */
         CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
                   gg_is_chain(free_choice.kernel) ||
                   (row->role == GG_TMA_ONCE && p.type == GG_S && (gg_tiles(row, &p) > gpu->sms || row->per_sm == 1)) ||

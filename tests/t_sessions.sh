@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # t_sessions.sh LIB [FAKE_LIBCUDA] — sessions of R and Octave under LIB: products before, during and after what such sessions do to their process
-# (forked workers, other programs, errors in the middle of a call), and an end with the status they were told and nothing on stderr that is not there without LIB. With a fake driver
-# once more with the GPU serving. Products of small integers, exact. What is not installed is left out.
+# (forked workers, other programs, errors in the middle of a call). The session must end with the status it was told, and with nothing on stderr that
+# is not there without LIB. With a fake driver once more with the GPU serving. Products are of small integers, exact. What is not installed is left
+# out.
 . "$(dirname "$0")/lib.sh"
 fake=${2:+$(realpath "$2")}
 cat > "$work/session.R" << 'END'
@@ -52,10 +53,10 @@ right += product (103);
 printf ("%d\n", right); exit (7);
 END
 
-session() { # session WHAT EXPECTED COMMAND… : under LIB, and from the statistics it must come out that LIB was there
+session() { # session WHAT EXPECTED COMMAND… : under LIB; the statistics must show that LIB was loaded
     local what=$1 expected=$2
     rm -f "$work/stats.json"
-    (cd "$work" && "${@:3}" > out.without 2> err.without) # Octave has a word of its own about exit in a script
+    (cd "$work" && "${@:3}" > out.without 2> err.without) # Octave itself prints a line about exit in a script
     (cd "$work" && timeout 300 env GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$PRELOAD" "${@:3}" > out 2> err)
     status=$?
     [ $status = 7 ] || fail "$what: status $status: $(tail -n 3 "$work/out") $(tail -n 3 "$work/err")"

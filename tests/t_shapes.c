@@ -1,11 +1,11 @@
-/* t_shapes.c — the sizes at which kernels go wrong, mixed: {1, 2, 7, 8, 15, ... 1023} in m, n and k, every layout, leading dimensions + {0, 1, 3, 7},
- * base pointers off by one element, alpha and beta from {0, 1, -1, 0.7}; operands in GPU memory, for whichever kernel GPUGEMM_KERNEL forces.
+/* t_shapes.c — the sizes at which kernels typically fail, mixed: {1, 2, 7, 8, 15, ... 1023} in m, n and k, every layout, leading dimensions + {0, 1,
+ * 3, 7}, base pointers off by one element, alpha and beta from {0, 1, -1, 0.7}; operands in GPU memory, for whichever kernel GPUGEMM_KERNEL forces.
  *
  *   t_shapes [--lib PATH] [--oracle PATH] [--cases N] [--type s|d] [--expect-gpu]
  *
- * All elements are compared with OpenBLAS's dgemm on the same numbers: sgemm within the componentwise bound, dgemm within twice it, and every other
- * case has small integers, where the two must agree exactly (alpha or beta = 0.7: to two roundings). Around the operands, and in C when beta = 0, is
- * NaN with a payload; what is not C must be as it was, bitwise. */
+ * All elements are compared with OpenBLAS's dgemm on the same numbers: sgemm within the componentwise bound, dgemm within twice it. Every other case
+ * has small integers, for which the two must agree exactly (alpha or beta = 0.7: to two roundings). The memory around the operands, and C when beta =
+ * 0, is filled with a NaN with a payload; everything but C must be unchanged, bitwise. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -24,7 +24,7 @@ struct operand {
     void *host;     /* what was uploaded, poison included */
     double *values; /* inner × outer, packed, as doubles */
     double *absolute;
-    size_t elements; /* of host */
+    size_t elements; /* in `host` */
 };
 
 static __typeof__(gpugemm_sgemm) *sgemm;
@@ -44,7 +44,7 @@ static void poison(void *to, bool dbl, size_t elements)
 
 static double get(const void *from, bool dbl, size_t i) { return dbl ? ((const double *)from)[i] : (double)((const float *)from)[i]; }
 
-/* Draws an operand, and puts it between its poison; `empty`: all of it stays poison. */
+/* Draws an operand and puts it between its poison; `empty`: all of it stays poison. */
 static void draw(struct operand *x, uint64_t *r, bool dbl, bool integers, bool empty)
 {
     x->elements = (size_t)x->ld * (size_t)x->outer + 2 * EDGE + (size_t)x->off;

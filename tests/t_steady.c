@@ -1,5 +1,5 @@
-/* t_steady.c — one large product in host memory after another: the same bits every time, and none of them finished by the CPU, which would hide a GPU
- * that fails now and then (one launch of some thousands did until 1865276: a block left its cluster too early).
+/* t_steady.c — one large product in host memory, repeated: the same bits every time, and none finished by the CPU, which would hide a GPU that fails
+ * now and then (one launch in some thousands did until 1865276: a block left its cluster too early).
  *
  *   t_steady [--lib PATH] [--calls N] [--expect-gpu] */
 #include "test.h"

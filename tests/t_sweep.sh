@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — sweep.c, or soak.c, t_capture.c or t_tiny.c when called t_soak.sh, t_capture.sh or t_tiny.sh, over LIB, on DRIVER: fake_cuda.c's
-# library, or `real` for the machine's own libcuda.so.1. BIN has the programs and the two failing libraries; one with sanitizers cannot be preloaded, and there is none.
+# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — runs sweep.c, or soak.c, t_capture.c or t_tiny.c when called as t_soak.sh, t_capture.sh or t_tiny.sh, over
+# LIB, on DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1. BIN has the programs and the two failing libraries. A fail_libc
+# with sanitizers cannot be preloaded, so none is built.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_sweep.sh LIB BIN DRIVER}") driver=${3:?usage: t_sweep.sh LIB BIN DRIVER}
 shift 3
@@ -12,6 +13,6 @@ mkdir "$work/driver" && cp "$bin/libfail_cuda.so" "$work/driver/libcuda.so.1"
 program=$(basename "$0" .sh) libc=$bin/libfail_libc.so
 [ -x "$bin/$program" ] || program=${program#t_}
 [ -e "$libc" ] && [ "$program" = sweep ] || libc=
-[ "$program" = sweep ] && export MALLOC_MMAP_THRESHOLD_=65536 # larger pieces are unmapped when freed: who uses them again is found
+[ "$program" = sweep ] && export MALLOC_MMAP_THRESHOLD_=65536 # larger pieces are unmapped when freed, so any later use of them is detected
 FAIL_CUDA_DRIVER=$(realpath "$driver") LD_LIBRARY_PATH=$work/driver:$OPENBLAS_DIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} LD_PRELOAD=$libc \
     "$bin/$program" --lib "$LIB" "$@"

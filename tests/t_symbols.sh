@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# t_symbols.sh [LIB] — what LIB exports is what the tables and the public header say, nothing missing and nothing extra; what it needs is
-# libc; it is bound at load, never unloaded and has no executable stack; cblas.h declares every cblas_ name that is exported, and no other.
+# t_symbols.sh [LIB] — LIB exports what the tables and the public header say, nothing missing and nothing extra; it needs libc only; it is bound at
+# load, never unloaded and has no executable stack; cblas.h declares every cblas_ name that is exported, and no other.
 . "$(dirname "$0")/lib.sh"
 root=$(realpath "$(dirname "$0")/..")
 cc=${CC:-gcc}
@@ -33,7 +33,7 @@ grep '^cblas_' "$work/tables" > "$work/cblas"
 same "prototypes of cblas.h" "$work/cblas" "$work/prototypes"
 
 readelf -dW "$LIB" > "$work/dynamic"
-if ! nm -D "$LIB" | grep -q '__[at]san_'; then # a sanitizer brings its runtime
+if ! nm -D "$LIB" | grep -q '__[at]san_'; then # a sanitizer adds its runtime
     grep '(NEEDED)' "$work/dynamic" | grep -vE '\[(libc\.so\.6|ld-linux[-a-z0-9]*\.so\.[12])\]' && fail "needs more than libc"
 fi
 grep -q 'SONAME.*\[libgpugemm\.so\.0\]' "$work/dynamic" || fail "SONAME is not libgpugemm.so.0"

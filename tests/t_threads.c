@@ -1,5 +1,5 @@
-/* t_threads.c — 16 threads at once, every spelling and size mixed; threads on adjacent row blocks of one C; many short-lived threads with
- * small stacks. All answers are exact, and no call is lost from or counted twice in the statistics. */
+/* t_threads.c — 16 threads at once, every spelling and size mixed; threads on adjacent row blocks of one C; many short-lived threads with small
+ * stacks. All results are exact, and the statistics neither lose a call nor count one twice. */
 #include "exact.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void *mixed(void *argument)
     return NULL;
 }
 
-/* Each thread owns BLOCK rows of every column: what one writes back beside its own rows, another loses. */
+/* Each thread owns BLOCK rows of every column: a thread that writes back more than its own rows destroys another's. */
 static void *row_block(void *argument)
 {
     int64_t block = (int64_t)(intptr_t)argument;

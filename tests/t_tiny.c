@@ -2,9 +2,9 @@
  *
  *   t_tiny --lib PATH
  *
- * The driver must be fail_cuda.c's, which counts calls. What is the process's own for good (its data, its heap, the first thread's stack) is known to
- * be the host's: such calls come by the million, and a question costs more than some of them. About all else the driver is asked, and a
- * product with an operand in GPU memory is the GPU's however small it is. */
+ * The driver must be fail_cuda.c's, which counts calls. Memory that always belongs to the process (its data, its heap, the first thread's stack) is
+ * known to be host memory and the driver is not asked about it: such calls come by the million, and asking costs more than some of them. The driver
+ * is asked about all other memory, and a product with an operand in GPU memory is served by the GPU however small it is. */
 #include <pthread.h>
 
 #include "test.h"
@@ -20,7 +20,7 @@ static double data[3][ELEMENTS], *heap[3], *mapped[3], expected[ELEMENTS];
 static device_ptr gpu[3];
 static handle context;
 static struct faults *driver_calls;
-static int question; /* its number among the driver's functions */
+static int question; /* index of cuPointerGetAttributes among the driver's functions */
 static __typeof__(gpugemm_last_decision) *last_decision;
 static void (*dgemm)(const char *, const char *, const int *, const int *, const int *, const double *, const void *, const int *, const void *,
                      const int *, const double *, void *, const int *);
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     const char *lib = "build/libgpugemm.so";
     for (int i = 1; i + 1 < argc; i++)
         lib = strcmp(argv[i], "--lib") ? lib : argv[i + 1];
-    setenv("GPUGEMM_MODE", "auto", 1); /* the GPU's tests force it, and then no call is too small */
+    setenv("GPUGEMM_MODE", "auto", 1); /* the GPU tests force the GPU, and then no call is too small */
     void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
     if (!resolved(library, "dgemm_", &dgemm) || !resolved(library, "cblas_dgemm", &cblas_dgemm) ||
         !resolved(library, "gpugemm_last_decision", &last_decision))
@@ -103,8 +103,8 @@ int main(int argc, char **argv)
         return fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2;
     while (strcmp(driver_calls->names[question], "cuPointerGetAttributes"))
         question++;
-    driver_calls->armed = true;   /* it counts, and nothing fails */
-    const size_t apart = 1 << 16; /* on pages of their own */
+    driver_calls->armed = true;   /* it counts calls; none is made to fail */
+    const size_t apart = 1 << 16; /* each operand on pages of its own */
     char *pages = mmap(NULL, 3 * apart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *grown = sbrk((intptr_t)(3 * sizeof expected));
     for (int x = 0; x < 3; x++) {
         heap[x] = (double *)(grown + (size_t)x * sizeof expected);

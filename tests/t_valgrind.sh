@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# t_valgrind.sh LIB BIN [FAKE_LIBCUDA] — the C tests under valgrind's memcheck, on the CPU and on the fake driver: no error, no block lost for good. (What
-# a thread that was ended holds, and what goes with a forked child, is not lost for good.) valgrind is slow: fewer and smaller cases. It runs one thread
-# at a time, and without --fair-sched a thread that polls can keep the processor from the one it waits for, for minutes on a busy machine.
+# t_valgrind.sh LIB BIN [FAKE_LIBCUDA] — the C tests under valgrind's memcheck, on the CPU and on the fake driver: no error, no block definitely lost.
+# (What an ended thread holds, and what goes with a forked child, is not definitely lost.) valgrind is slow, so there are fewer and smaller cases. It
+# runs one thread at a time, and without --fair-sched a polling thread can keep the processor from the thread it waits for, for minutes on a busy
+# machine.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_valgrind.sh LIB BIN [FAKE_LIBCUDA]}") fake=${3:-}
 command -v valgrind > /dev/null || skip "no valgrind"

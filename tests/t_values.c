@@ -1,11 +1,11 @@
-/* t_values.c — properties a trusted gemm has and the stock testers do not look at (each caught a planted bug that they let pass).
+/* t_values.c — properties that a trusted gemm has and the stock testers do not check (each caught a planted bug that they let pass).
  *
  *   t_values [--lib PATH] [--expect-gpu] [--large] [--residual N] [--type s|d]
  *
- * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows
- * give exact zeros: against Strassen. The error is that of a dot product, not of k roundings the same way. Subnormals, the range's ends,
- * NaN and Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes pass 2^31. --large: these alone, and sizes whose
- * elements are more than 2^31; wants 60 GB and a GPU. */
+ * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows give exact
+ * zeros: against Strassen. The error is that of a dot product, not of k roundings in the same direction. Subnormals, the ends of the range, NaN and
+ * Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes exceed 2^31. --large: only these, and sizes with more than 2^31
+ * elements; needs 60 GB and a GPU. */
 #include "test.h"
 
 #include "../include/gpugemm.h"
@@ -14,7 +14,8 @@
 static const struct spelling *gemm[2], *gemm64[2]; /* by type: sgemm_, dgemm_ and the 64-bit ones */
 static const char *type_name[2] = {"sgemm", "dgemm"};
 
-/* C := alpha A B + beta C for tight column-major doubles, stored for the call as the type, the transposes and the padding want it. */
+/* C := alpha A B + beta C for column-major doubles without padding; for the call they are stored with the type, the transposes and the padding that
+ * it needs. */
 struct product {
     bool dbl, ta, tb;
     int64_t m, n, k, pad;
@@ -112,7 +113,7 @@ static void zeros(uint64_t *r, bool dbl, int layout)
     release(&p);
 }
 
-/* An element of A B, and of |A||B|. */
+/* An element of A B, and in *size that of |A||B|. */
 static long double element(const struct product *p, int64_t m, int64_t k, int64_t i, long double *size)
 {
     long double sum = 0;
@@ -124,7 +125,7 @@ static long double element(const struct product *p, int64_t m, int64_t k, int64_
     return sum;
 }
 
-/* max |C - C'| / (u |A||B|): 2.6 to 3.6 for real libraries at k = 96 */
+/* Checks max |C - C'| / (u |A||B|), which is 2.6 to 3.6 for real libraries at k = 96. */
 static void error_ratio(uint64_t *r, bool dbl, int layout, int64_t m, int64_t n, int64_t k)
 {
     struct product p = draw_product(r, dbl, layout, m, n, k);
@@ -162,7 +163,7 @@ static void integers(uint64_t *r, bool dbl, int layout)
     release(&p);
 }
 
-/* Products at 2^(ea + eb), k of them; `what` names the end of the range they are at. */
+/* Sums of k products at 2^(ea + eb); `what` names that end of the range. */
 static void range(uint64_t *r, bool dbl, int layout, int ea, int eb, const char *what)
 {
     enum { M = 33, N = 35, K = 4 };
@@ -211,7 +212,7 @@ static void non_finite(uint64_t *r, bool dbl, int layout)
     release(&p);
 }
 
-/* The same numbers at another alignment and pitch: GPU results must not depend on them (a CPU BLAS promises nothing). */
+/* The same numbers with another alignment and leading dimension: GPU results must not depend on these (a CPU BLAS promises nothing). */
 static void placement(uint64_t *r, bool dbl, int layout)
 {
     enum { M = 300, N = 200, K = 257 };
@@ -227,7 +228,7 @@ static void placement(uint64_t *r, bool dbl, int layout)
     free(first), release(&p);
 }
 
-/* Without an O(n^3) reference: C x against alpha A (B x) + beta C0 x, row by row within what the componentwise bound allows. */
+/* A check without an O(n^3) reference: C x against alpha A (B x) + beta C0 x, row by row within what the componentwise bound allows. */
 static void residual(uint64_t *r, bool dbl, int layout, int64_t n)
 {
     struct product p = draw_product(r, dbl, layout, n, n + 1, n + 2);
@@ -256,7 +257,7 @@ static void residual(uint64_t *r, bool dbl, int layout, int64_t n)
     free(x), free(c0), free(bx), free(y), release(&p);
 }
 
-/* Address space without memory behind it, so that lines can lie gigabytes apart. */
+/* Address space without memory behind it, so that columns can lie gigabytes apart. */
 static void *space(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -294,7 +295,7 @@ out:
             munmap((*y)->data, bytes);
 }
 
-/* Small integers that repeat after a prime number of elements; that many are drawn, the rest is copied, at the memory's pace. */
+/* Small integers with a prime period: one period is drawn, the rest is copied at the speed of memory. */
 static void fill_at_length(const struct matrix *x, int shift)
 {
     const size_t count = (size_t)x->inner * (size_t)x->outer, size = matrix_element(x);

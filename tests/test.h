@@ -1,8 +1,8 @@
-/* test.h — what the tests share: CHECK, a seeded RNG, matrices between guard pages, and the error bound every result must meet.
+/* test.h — what the tests share: CHECK, a seeded RNG, matrices between guard pages, and the error bound that every result must meet.
  *
- * A test is one program: it exits 0 (right), 1 (wrong) or 77 (cannot run here). A matrix is `outer` lines of `inner` contiguous elements,
- * `ld` elements apart, whichever the layout; everything around the elements is NaN with a payload of its own, so that a stray read
- * poisons a result and a stray write shows up in a bitwise comparison. Comparisons are written !(err <= tol): NaN fails. */
+ * A test is one program: it exits with 0 (right), 1 (wrong) or 77 (cannot run here). A matrix is `outer` lines of `inner` contiguous elements, `ld`
+ * elements apart, whatever the layout. Everything around the elements is NaN with a payload of its own, so that a stray read poisons a result and a
+ * stray write shows up in a bitwise comparison. Comparisons are written !(err <= tol), so that NaN fails. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -29,7 +29,7 @@ static atomic_int test_failures __attribute__((unused));
         }                                                                                                              \
     } while (0)
 
-/* splitmix64: any seed is a good one, so a case can be drawn again from (seed, index) alone. */
+/* splitmix64: any seed is a good one, so a case can be regenerated from (seed, index) alone. */
 static inline uint64_t rng(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -70,7 +70,7 @@ static inline size_t matrix_span(const struct matrix *x) /* bytes from the first
     return x->inner && x->outer ? (size_t)(x->ld * (x->outer - 1) + x->inner) * matrix_element(x) : 0;
 }
 
-/* memcpy: the element may lie at any address, as a caller's may */
+/* memcpy, because the element may lie at any address, as a caller's may */
 static inline double matrix_get(const struct matrix *x, int64_t i, int64_t j)
 {
     float f;
@@ -86,8 +86,8 @@ static inline void matrix_set(const struct matrix *x, int64_t i, int64_t j, doub
     memcpy(p, x->dbl ? (void *)&value : (void *)&f, matrix_element(x));
 }
 
-/* Puts x into the arena, flush against the page after it (`gap` bytes short of it), or against the page before it; poisons the span and
- * what lies within `margin` bytes of it. */
+/* Puts x into the arena, `gap` bytes before the guard page at its end or after the one at its beginning; poisons the span and MARGIN bytes on either
+ * side. */
 enum { MARGIN = 256 };
 
 static inline void matrix_place(struct matrix *x, struct arena where, bool at_end, size_t gap)

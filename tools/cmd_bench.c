@@ -1,5 +1,5 @@
-/* cmd_bench.c — `gpugemm bench`: runs the benchmark programs of bench/ (installed in libexec), shows how far they are, and draws what they found.
- * What is measured and how is told at the top of bench/bench.c (operands in GPU memory) and bench/host.c (host memory). */
+/* cmd_bench.c — `gpugemm bench`: runs the benchmark programs of bench/ (installed in libexec), shows their progress, and draws their results. What is
+ * measured, and how, is described at the top of bench/bench.c (operands in GPU memory) and bench/host.c (host memory). */
 #include <argp.h>
 #include <errno.h>
 #include <limits.h>
@@ -14,15 +14,15 @@
 #include "gpugemm.h"
 
 #define SEEK_MATPLOTLIB "import importlib.util, sys; sys.exit(not importlib.util.find_spec('matplotlib'))"
-enum { NO_GPU = 77 }; /* what bench/bench.c ends with */
+enum { NO_GPU = 77 }; /* exit status of bench/bench.c without a GPU */
 
 struct bench {
     bool device, host;
-    bool both; /* neither was asked for: what cannot be measured here is left out */
+    bool both; /* neither was asked for: what cannot be measured here is left out without an error */
     const char *sizes, *types, *layouts, *seconds, *csv, *plot, *label;
 };
 
-/* A list by commas, each of whose words `fits`. */
+/* Is it a comma-separated list of words each of which `fits`? */
 static bool is_list(const char *list, bool (*fits)(const char *word))
 {
     char word[64];
@@ -51,16 +51,16 @@ static bool is_picture(const char *path)
     return dot && (strcmp(dot, ".svg") == 0 || strcmp(dot, ".png") == 0);
 }
 
-/* What is wrong with the request, before minutes are spent on it; NULL: nothing. */
+/* What is wrong with the request, found before minutes are spent on it; NULL: nothing. */
 static const char *trouble_with(const struct bench *b)
 {
     char *end;
     if (!is_list(b->sizes, is_size))
-        return "--sizes wants numbers or MxNxK, by commas";
+        return "--sizes wants numbers or MxNxK, separated by commas";
     if (strcmp(b->types, "s") && strcmp(b->types, "d") && strcmp(b->types, "sd"))
         return "--types is s, d or sd";
     if (!is_list(b->layouts, is_layout))
-        return "--layouts wants NN, NT, TN or TT, by commas";
+        return "--layouts wants NN, NT, TN or TT, separated by commas";
     if (!(strtod(b->seconds, &end) > 0) || *end)
         return "--seconds wants a number above 0";
     return b->plot && !is_picture(b->plot) ? "--plot wants a name that ends in .svg or .png" : NULL;
@@ -99,7 +99,7 @@ static int count_of(const char *list)
     return count;
 }
 
-/* A bar on the terminal, or nothing. `of` 0: how long it takes is not known. */
+/* A progress bar on a terminal, otherwise nothing. `of` 0: the total is not known. */
 static void progress(const char *what, int done, int of, double start)
 {
     if (!isatty(STDERR_FILENO))
@@ -113,7 +113,7 @@ static void progress(const char *what, int done, int of, double start)
     fprintf(stderr, "\r%s [%s] %.0f s\033[K", what, bar, cmd_now() - start);
 }
 
-/* Runs argv with its output passed through line by line; returns its exit status. */
+/* Runs argv and passes its output through line by line; returns its exit status. */
 static int run_program(char *const *argv, const char *what, int lines)
 {
     int ends[2];
@@ -168,13 +168,13 @@ int cmd_bench(int argc, char **argv)
     static const struct argp_option options[] = {
         {"device", 'd', NULL, 0, "Operands in GPU memory: libgpugemm and cuBLAS", 0},
         {"host", 'h', NULL, 0, "Operands in host memory: libgpugemm, the CPU BLAS, NVBLAS and cublasXt (both are the default)", 0},
-        {"sizes", 'n', "LIST", 0, "n or MxNxK, by commas (256,512,1024,2048,4096)", 0},
+        {"sizes", 'n', "LIST", 0, "n or MxNxK, separated by commas (256,512,1024,2048,4096)", 0},
         {"types", 't', "s|d|sd", 0, "sgemm, dgemm or both (sd)", 0},
-        {"layouts", 'l', "LIST", 0, "NN, NT, TN, TT, by commas; operands in GPU memory (NN)", 0},
-        {"seconds", 's', "S", 0, "Time a case takes (0.2)", 0},
-        {"csv", 'c', "FILE", 0, "Also write FILE-device and FILE-host before its ending, with all conditions", 0},
-        {"label", 'L', "TEXT", 0, "What is measured, for file and picture (the library's version)", 0},
-        {"plot", 'p', "FILE", 0, "Draw it: .svg or .png (needs Python with matplotlib)", 0},
+        {"layouts", 'l', "LIST", 0, "NN, NT, TN, TT, separated by commas; for operands in GPU memory (NN)", 0},
+        {"seconds", 's', "S", 0, "Seconds per case (0.2)", 0},
+        {"csv", 'c', "FILE", 0, "Also write CSV: for x.csv, the files x-device.csv and x-host.csv", 0},
+        {"label", 'L', "TEXT", 0, "Name of what is measured, for file and picture (the library's version)", 0},
+        {"plot", 'p', "FILE", 0, "Draw the results: .svg or .png (needs Python with matplotlib)", 0},
         {0}};
     static const struct argp argp = {
         .options = options,

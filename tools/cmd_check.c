@@ -1,5 +1,6 @@
-/* cmd_check.c — `gpugemm check`: is the installation right, on this machine, now? Each line is one thing tried. What depends on GPUGEMM_MODE, which
- * the library reads once, runs in children that set it. Products are compared with dot products in long double, by the componentwise bound. */
+/* cmd_check.c — `gpugemm check`: is the installation right, on this machine, now? Each output line is one thing tried. What depends on GPUGEMM_MODE,
+ * which the library reads only once, runs in child processes that set it. Products are compared with dot products in long double, by the
+ * componentwise bound. */
 #include <argp.h>
 #include <dlfcn.h>
 #include <float.h>
@@ -19,7 +20,7 @@
 typedef void fortran_gemm(const char *, const char *, const int *, const int *, const int *, const void *, const void *, const int *, const void *,
                           const int *, const void *, void *, const int *, size_t, size_t);
 
-/* What a child finds out, in memory it shares with its parent. */
+/* A child's findings, in memory that it shares with its parent. */
 struct findings {
     bool done;
     int products, wrong;
@@ -88,7 +89,8 @@ static void fill(void *matrix, bool dbl, size_t count)
             ((float *)matrix)[i] = (float)uniform();
 }
 
-/* One product with ld 3 more than needed; the worst of `samples` elements (0: all) goes into *f, and a write outside C is wrong, too. */
+/* Computes one product with ld 3 more than needed. Compares `samples` elements (0: all), keeps the largest error in *f, and counts a write outside C
+ * as wrong, too. */
 static void try_product(struct findings *f, fortran_gemm *gemm, bool dbl, const char *trans, int m, int n, int k, double alpha, double beta,
                         int samples)
 {
@@ -154,7 +156,7 @@ static double time_product(fortran_gemm *gemm, int n)
 static void child(struct findings *f, const char *mode, int64_t n)
 {
     setenv("GPUGEMM_MODE", mode, 1);
-    for (size_t i = 0; i < 3; i++) /* what the caller wants of his own runs is not for this one; tf32 would rightly miss the bound */
+    for (size_t i = 0; i < 3; i++) /* the caller's own settings are not wanted here; tf32 would rightly exceed the bound */
         unsetenv((const char *[]){"GPUGEMM_STATS", "GPUGEMM_TRACE", "GPUGEMM_PRECISION"}[i]);
     fortran_gemm *gemm[2];
     *(void **)&gemm[0] = cmd_symbol("sgemm_");
@@ -179,7 +181,7 @@ static void child(struct findings *f, const char *mode, int64_t n)
     f->done = true;
 }
 
-/* Runs child() in a process of its own; false if that did not come to its end. */
+/* Runs child() in a process of its own; false if that did not finish. */
 static bool run_child(struct findings *f, const char *mode, int64_t n)
 {
     memset(f, 0, sizeof *f);
@@ -220,7 +222,7 @@ static void check_names(void)
          missing ? missing : found, found + missing, first);
 }
 
-/* In a program of its own: env(1) prints its environment, so that what is preloaded into it is seen to be there. */
+/* Uses a program of its own, env(1), which prints its environment: a library preloaded into it can be seen there. */
 static void check_preload(void)
 {
     char out[128] = "";
@@ -263,12 +265,12 @@ static error_t parse(int key, char *value, struct argp_state *state)
 
 int cmd_check(int argc, char **argv)
 {
-    static const struct argp_option options[] = {{"json", 'j', NULL, 0, "A JSON array, one object a check", 0}, {0}};
+    static const struct argp_option options[] = {{"json", 'j', NULL, 0, "A JSON array, one object per check", 0}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc = "Proves the installation on this machine: names, preloading, the CPU BLAS behind, results of CPU and GPU against dot "
-               "products in higher precision, and the speed of one size. Ends with 0 if all is well, 1 if not; having no GPU is well."};
+        .doc = "Proves the installation on this machine: names, preloading, the CPU BLAS, results of CPU and GPU against dot "
+               "products in higher precision, and the speed of one size. Exit status 0 if all is well, 1 if not; having no GPU is not a failure."};
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     struct findings *f = mmap(NULL, 2 * sizeof *f, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (f == MAP_FAILED) {
@@ -285,7 +287,7 @@ int cmd_check(int argc, char **argv)
     bool cpu = run_child(&f[0], "cpu", 0);
     report("CPU", &f[0], cpu);
 
-    /* before this process asks for the GPU: its children could not use it afterwards */
+    /* before this process starts the GPU, because children forked afterwards could not use it */
     bool gpu = run_child(&f[1], "gpu", f[0].n);
     struct gpugemm_decision d;
     int status = ((__typeof__(gpugemm_explain) *)cmd_symbol("gpugemm_explain"))("dgemm", GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, f[0].n, f[0].n, f[0].n,

@@ -56,7 +56,7 @@ static int answer(const struct question *q, int in_gpu_memory, const int64_t siz
     return ask(q->routine, trans(q->trans[0]), trans(q->trans[1]), size[0], size[1], size[2], q->beta, in_gpu_memory, q->gpu, d, sizeof *d);
 }
 
-/* The smallest n at which such a square product goes to the GPU, or 0. */
+/* The smallest n from which on the square product goes to the GPU, or 0. */
 static int64_t crossover(const struct question *q)
 {
     int64_t low = 0, high = 32768;
@@ -95,7 +95,7 @@ static void print(const char *where, const struct gpugemm_decision *d)
                                  : "its CPU and of the copies");
 }
 
-/* path is "none" where print says "nobody". */
+/* In JSON the path is "none" where print says "nobody". */
 static void print_json(const char *key, const struct gpugemm_decision *d)
 {
     printf(", \"%s\": {\"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"predicted_cpu_s\": %.9g, \"predicted_gpu_s\": %.9g, \"kernel_s\": "
@@ -116,7 +116,7 @@ int cmd_explain(int argc, char **argv)
         .options = options,
         .parser = parse,
         .args_doc = "M [N [K]]",
-        .doc = "Says who would serve C := op(A) op(B) with C of M x N and K products a sum, why, by which kernel, and in what "
+        .doc = "Says who would serve C := op(A) op(B) where C is M x N and each sum has K products, why, by which kernel, and in what "
                "time: for operands in host memory and in GPU memory. N and K default to M."};
     struct question q = {.routine = "dgemm", .trans = "NN"};
     argp_parse(&argp, argc, argv, 0, NULL, &q);

@@ -1,5 +1,5 @@
-/* cmd_report.c — the page of `gpugemm run --report`: a stacked bar a run, the tables behind it, and the machine. Plain HTML with inline SVG, readable
- * in light and dark, nothing fetched from anywhere. */
+/* cmd_report.c — the page of `gpugemm run --report`: a stacked bar for each run, the tables behind it, and the machine. Plain HTML with inline SVG,
+ * readable in light and dark mode, without external references. */
 #include "cmd_report.h"
 
 #include <stddef.h>
@@ -19,14 +19,14 @@ void report_read(struct report_run *run, const char *path)
     char *text = NULL;
     size_t size = 0;
     bool any = false;
-    while (in && getline(&text, &size, in) > 0) { /* stats.c writes one row a line */
+    while (in && getline(&text, &size, in) > 0) { /* stats.c writes one row per line */
         struct report_row r = {0};
         const char *at = strstr(text, "{\"routine\":");
         if (!at || sscanf(at,
                           "{\"routine\": \"%7[^\"]\", \"path\": \"%7[^\"]\", \"kernel\": \"%63[^\"]\", \"reason\": \"%63[^\"]\", \"calls\": %lf, "
                           "\"seconds\": %lf, \"regret\": %lf, \"flops\": %lf, \"bytes_to_gpu\": %lf, \"bytes_from_gpu\": %lf",
                           r.routine, r.path, r.kernel, r.reason, &r.calls, &r.seconds, &r.regret, &r.flops, &r.bytes_up, &r.bytes_down) != 10) {
-            r.kernel[0] = 0; /* scanf cannot read an empty string: a row of the CPU has no kernel */
+            r.kernel[0] = 0; /* for a row of the CPU, which has no kernel: scanf cannot read an empty string */
             if (!at || sscanf(at,
                               "{\"routine\": \"%7[^\"]\", \"path\": \"%7[^\"]\", \"kernel\": \"\", \"reason\": \"%63[^\"]\", \"calls\": %lf, "
                               "\"seconds\": %lf, \"regret\": %lf, \"flops\": %lf, \"bytes_to_gpu\": %lf, \"bytes_from_gpu\": %lf",
@@ -42,7 +42,7 @@ void report_read(struct report_run *run, const char *path)
                                       strcmp(run->rows[i].kernel, r.kernel) || strcmp(run->rows[i].reason, r.reason)))
             i++;
         if (i == REPORT_ROWS)
-            i--; /* more kinds than lines: the last takes the rest */
+            i--; /* more kinds of calls than room: the last entry takes the rest */
         else if (i == run->row_count)
             run->rows[run->row_count++] = r, memset(&run->rows[i].calls, 0, sizeof r - offsetof(struct report_row, calls));
         struct report_row *row = &run->rows[i];
@@ -74,7 +74,8 @@ enum part { ON_GPU, ON_CPU, REST, PARTS };
 static const char *const part_names[PARTS] = {"gemm on the GPU, copies included", "gemm on the CPU", "everything else"};
 static const char *const part_classes[PARTS] = {"gpu", "cpu", "rest"};
 
-/* Where the wall clock went. Calls of several threads overlap: then gemm's seconds are more than the wall holds, and are shown scaled to it. */
+/* Divides the wall-clock time. Calls of several threads overlap, so that gemm's seconds may exceed the wall-clock time; they are then scaled to
+ * it. */
 static void divide(const struct report_run *run, double seconds[PARTS])
 {
     memset(seconds, 0, PARTS * sizeof *seconds);
@@ -150,7 +151,8 @@ static void table(FILE *out, const struct report_run *run)
     fputs("</table>\n", out);
 }
 
-/* Why nothing ran on the GPU, so that there is nothing to compare: there is none, as `info` says, or what decided for most of the time. */
+/* Explains why nothing ran on the GPU, so that there is nothing to compare: there is no GPU, as `info` says, or the reason that applied for most of
+ * the time. */
 static void no_product_on_gpu(FILE *out, const struct report_run *run, const char *info)
 {
     static const char none[] = "\nGPU        none: ";

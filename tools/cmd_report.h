@@ -1,4 +1,4 @@
-/* cmd_report.h — what `gpugemm run --report` gathers, and the page it writes. */
+/* cmd_report.h — the data that `gpugemm run --report` gathers, and the page it writes. */
 #ifndef CMD_REPORT_H
 #define CMD_REPORT_H
 
@@ -14,8 +14,8 @@ struct report_row {
 
 struct report_run {
     const char *title;
-    double wall, cpu; /* seconds of the program: by the clock, and by all of its threads */
-    int processes;    /* that called gemm */
+    double wall, cpu; /* seconds of the program: wall-clock time, and CPU time of all its threads */
+    int processes;    /* those that called gemm */
     int row_count;
     struct report_row rows[REPORT_ROWS];
 };
@@ -23,7 +23,7 @@ struct report_run {
 /* Adds one statistics file to the run. A file without calls adds nothing. */
 void report_read(struct report_run *run, const char *path);
 
-/* One HTML page without outside references. False: it cannot be written, errno says why. */
+/* Writes one HTML page without external references. False: it cannot be written, errno says why. */
 bool report_write(const char *path, char *const *program, const struct report_run *runs, int count);
 
 #endif

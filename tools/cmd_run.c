@@ -15,12 +15,12 @@
 #include "cmd_report.h"
 
 struct request {
-    char **program; /* NULL-terminated, inside argv */
+    char **program; /* NULL-terminated; points into argv */
     const char *report;
     bool compare, stats;
 };
 
-/* The value of an option of which the library would only warn, at the first product. */
+/* Checks the value of an option, because the library would only warn, and only at the first product. */
 static void one_of(struct argp_state *state, const char *variable, const char *value, const char *const words[3])
 {
     for (int i = 0; i < 3; i++)
@@ -41,7 +41,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
     case 't': return setenv("GPUGEMM_TRACE", value ? value : "1", 1);
     case 'r': r->report = value; return 0;
     case 'c': r->compare = true; return 0;
-    case ARGP_KEY_ARG: /* everything from the program's name on is the program's */
+    case ARGP_KEY_ARG: /* everything after the program's name belongs to the program */
         r->program = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;
@@ -57,12 +57,12 @@ static error_t parse(int key, char *value, struct argp_state *state)
     }
 }
 
-/* Becomes the program; returns only when it cannot. What is preloaded already stays, behind us. */
+/* Becomes the program; returns only on failure. What is preloaded already remains, after our library. */
 static int start(char **program)
 {
     const char *others = getenv("LD_PRELOAD");
     char *preload;
-    if (strpbrk(cmd_library(), " :$")) { /* the loader would take it for two, or replace what follows the $ */
+    if (strpbrk(cmd_library(), " :$")) { /* the loader would split it in two, or expand what follows the $ */
         fprintf(stderr, "gpugemm: %s: a library whose path has a space, a colon or a dollar sign in it cannot be preloaded; install it elsewhere\n",
                 cmd_library());
         return CMD_UNAVAILABLE;
@@ -77,7 +77,7 @@ static int start(char **program)
     return code;
 }
 
-/* One run for the report: into *measured. Returns the exit code of the program, as the shell would give it. */
+/* Makes one run for the report and fills *measured. Returns the program's exit code as the shell would. */
 static int measure(char **program, const char *mode, struct report_run *measured)
 {
     char folder[] = "/tmp/gpugemm-run-XXXXXX", path[PATH_MAX];
@@ -125,7 +125,7 @@ static int run_for_report(const struct request *r)
 {
     static struct report_run runs[2];
     int count = 0, code = 0;
-    FILE *report = fopen(r->report, "a"); /* the program may take hours: better known before it starts; an older report stays until then */
+    FILE *report = fopen(r->report, "a"); /* opened now, because the program may take hours; an older report is kept until then */
     if (!report)
         return not_written(r->report);
     fclose(report);
@@ -147,11 +147,11 @@ static int run_for_report(const struct request *r)
 int cmd_run(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"mode", 'm', "auto|gpu|cpu", 0, "Who serves (GPUGEMM_MODE)", 0},
-        {"precision", 'p', "fp32|strict|tf32", 0, "Of sgemm (GPUGEMM_PRECISION)", 0},
+        {"mode", 'm', "auto|gpu|cpu", 0, "Who serves the products (GPUGEMM_MODE)", 0},
+        {"precision", 'p', "fp32|strict|tf32", 0, "Precision of sgemm (GPUGEMM_PRECISION)", 0},
         {"stats", 's', "0|1|FILE", OPTION_ARG_OPTIONAL, "Statistics: 1, the default, a table at exit; FILE: JSON (GPUGEMM_STATS)", 0},
-        {"trace", 't', "1|2|FILE", OPTION_ARG_OPTIONAL, "One line a call (GPUGEMM_TRACE)", 0},
-        {"report", 'r', "FILE.html", 0, "Write one self-contained page on where the time went, instead of the table", 0},
+        {"trace", 't', "1|2|FILE", OPTION_ARG_OPTIONAL, "One line per call (GPUGEMM_TRACE)", 0},
+        {"report", 'r', "FILE.html", 0, "Instead of the table, write one self-contained page that shows where the time went", 0},
         {"compare", 'c', NULL, 0, "For the report: run the program on the CPU first, then again", 0},
         {0}};
     static const struct argp argp = {.options = options,

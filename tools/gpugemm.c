@@ -1,4 +1,4 @@
-/* gpugemm.c — the command `gpugemm`: which subcommand, where the library is, and what the subcommands share. */
+/* gpugemm.c — the command `gpugemm`: finds the subcommand and the library, and has what the subcommands share. */
 #include "cmd.h"
 
 #include <argp.h>
@@ -24,7 +24,8 @@ static const struct {
 
 /* ---- what the subcommands share -------------------------------------------------------------------------------------------------------- */
 
-/* The first of `count` places that holds `name`, as a path, or false. A place is relative to the command's own folder. */
+/* Finds the first of `count` places that holds `name`, and returns its path in `path`; false: none does. Places are relative to the command's own
+ * folder. */
 static bool find(const char *const *places, size_t count, const char *name, char path[PATH_MAX])
 {
     char folder[PATH_MAX], candidate[PATH_MAX];
@@ -110,7 +111,7 @@ double cmd_now(void)
 
 /* ---- the command line ------------------------------------------------------------------------------------------------------------------ */
 
-/* argv from the subcommand's name on is the subcommand's. */
+/* From the subcommand's name on, argv belongs to the subcommand. */
 static error_t parse(int key, char *value, struct argp_state *state)
 {
     char ***rest = state->input;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# setup.sh run|test — on a bare Debian 12 or Ubuntu 24.04 machine: installs what is missing, builds, and runs the main job (NumPy from pip
-# under the preloaded library) or the tests. Asks for nothing, installs nothing that is there, and stays inside build/ but for
-# Debian's packages (NO_INSTALL=1: not even those). On two cores `run`, which installs compilers, CMake, Ninja, Python's venv and OpenBLAS, takes 1 to 9 minutes;
-# `test`, which also installs the programs that are tested (R, Octave, HPCC, PyTorch and others), 6 to 20. The CUDA toolkit is used when it is there (PATH or /usr/local/cuda); without it the library has no GPU kernels.
+# setup.sh run|test — on a bare Debian 12 or Ubuntu 24.04 machine: installs what is missing, builds, and runs the main job (NumPy from pip under the
+# preloaded library) or the tests. Asks no questions, installs nothing that is already there, and writes only to build/, apart from Debian's packages
+# (NO_INSTALL=1: does not install these either). On two cores `run`, which installs compilers, CMake, Ninja, Python's venv and OpenBLAS, takes 1 to 9
+# minutes; `test`, which also installs the programs that are tested (R, Octave, HPCC, PyTorch and others), 6 to 20. The CUDA toolkit is used if it is
+# found (in PATH or /usr/local/cuda); without it the library has no GPU kernels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 job=${1:-}
@@ -12,13 +13,13 @@ case $job in run | test) ;; *)
     ;;
 esac
 
-# what must be there : the package that brings it
+# program or file needed : the package that provides it
 wanted="gcc:gcc g++:g++ cmake:cmake ninja:ninja-build python3:python3"
 files="/usr/include/stdio.h:libc6-dev"
-# where apt cannot be used (the GPU machine), the tests that need a missing program are skipped and say so
+# where apt cannot be used (the GPU machine), tests whose programs are missing are skipped and say so
 [ "$job" = test ] && wanted="$wanted gfortran:gfortran pkg-config:pkg-config strace:strace readelf:binutils"
 
-# real programs for the client matrix, and what checks man pages and other processors
+# real programs for the client matrix, and tools to check man pages and other processors
 clients="octave-cli:octave Rscript:r-base-core hpcc:hpcc mandoc:mandoc aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64:qemu-user"
 client_files="/usr/include/armadillo:libarmadillo-dev /usr/include/eigen3/Eigen/Dense:libeigen3-dev
     /usr/lib/python3/dist-packages/numpy:python3-numpy /usr/aarch64-linux-gnu/include/stdio.h:libc6-dev-arm64-cross"
@@ -38,7 +39,7 @@ if [ "$job" = test ]; then
     ls /usr/lib/*-linux-gnu/lapack/liblapack.so.3 /usr/lib/*-linux-gnu/liblapack.so > /dev/null 2>&1 || missing_clients="$missing_clients liblapack3 liblapack-dev"
 fi
 
-install_packages() { # not all may be had: going on with what is there
+install_packages() { # some may not be available: continues with those that are
     [ $# -gt 0 ] || return 0
     local as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo
@@ -56,7 +57,7 @@ install_packages() { # not all may be had: going on with what is there
 install_packages $missing
 install_packages $missing_clients
 if [ "$job" = test ] && [ ! -e /usr/lib/python3/dist-packages/torch ] && ! python3 -c 'import torch' 2> /dev/null; then
-    install_packages python3-torch # by itself: not every Ubuntu has it
+    install_packages python3-torch # separately, because not every Ubuntu has it
 fi
 
 echo "== building"
@@ -66,8 +67,8 @@ grep -E '^-- gpugemm' build.cmake.log || true
 rm -f build.cmake.log
 cmake --build --preset default
 
-# NumPy and pytest from pip: in a virtual environment of the build folder, unless this Python has pip's NumPy already. What else comes along is for
-# the client matrix and for pictures, and does without.
+# NumPy and pytest from pip: in a virtual environment of the build folder, unless this Python already has pip's NumPy. The other packages are for the
+# client matrix and for pictures and are optional.
 python=python3
 modules='numpy, pytest, hypothesis' more='scipy scikit-learn matplotlib'
 if ! python3 -c "import $modules; assert int(numpy.__version__.split('.')[0]) >= 2" 2> /dev/null; then

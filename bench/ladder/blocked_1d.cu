@@ -1,15 +1,15 @@
 /* blocked_1d — step 4: a thread computes 8 elements of a row of C, so that an element of A, once in a register, is used 8 times.
  *
- * Reads of shared memory per multiply-add fall from 2 to 9/8, and the 8 sums are independent of each other, so their latencies overlap. */
+ * Reads of shared memory per multiply-add fall from 2 to 9/8. The 8 sums are independent of each other, so their latencies overlap. */
 #include "ladder.h"
 
-enum { TILE = 64, STEP = 8, EACH = 8, PAD = 4 /* so that the 8 × 4 elements of B a warp stores are in 32 banks */ };
+enum { TILE = 64, STEP = 8, EACH = 8, PAD = 4 /* so that the 8 × 4 elements of B that a warp stores lie in 32 different banks */ };
 
 extern "C" __global__ void __launch_bounds__(TILE *TILE / EACH) blocked_1d(const __grid_constant__ ladder_args p)
 {
     __shared__ float a[STEP][TILE], b[STEP][TILE + PAD];
     const int t = threadIdx.x, i0 = blockIdx.x * TILE, j0 = blockIdx.y * TILE;
-    const int x = t % TILE, y = t / TILE; /* this thread's row, and which 8 columns; also its element of a */
+    const int x = t % TILE, y = t / TILE; /* this thread's row, and which group of 8 columns; also its element of a */
     const int bl = t % STEP, bj = t / STEP;
     float sum[EACH] = {};
     for (int k = 0; k < p.k; k += STEP) {

@@ -1,8 +1,8 @@
 /* coalesced — step 2: the same loop, but a warp takes 32 rows of one column.
  *
- * Now its loads of A and its store of C are one line of 128 bytes each, and all its threads want the same element of B, which is broadcast. Two
- * index expressions are all that changed. What remains: two loads from the cache for one multiply-add, and the load units, not the arithmetic, set
- * the pace. */
+ * Now each of its loads of A and stores of C is one line of 128 bytes, and all its threads need the same element of B, which is broadcast. Only two
+ * index expressions have changed. What remains are two loads from the cache for one multiply-add: the load units, not the arithmetic, set the
+ * pace. */
 #include "ladder.h"
 
 extern "C" __global__ void __launch_bounds__(256) coalesced(const __grid_constant__ ladder_args p)

@@ -1,8 +1,8 @@
-/* double_buffered — step 7: two pairs of tiles in shared memory, one being multiplied while the next is under way.
+/* double_buffered — step 7: two pairs of tiles in shared memory, one being multiplied while the next is loaded.
  *
- * The loads from memory are issued before the arithmetic that hides their latency and land in registers; after it they go to the tiles that nobody
- * reads. One barrier a step instead of two, and nobody waits for memory.
- * The price is registers; the 2 in the launch bounds keeps them to 128 a thread, so that two blocks still fit an SM. */
+ * The loads from memory are issued before the arithmetic that hides their latency, and land in registers; after it they are written to the pair of
+ * tiles that no thread is reading. There is one barrier a step instead of two, and no thread waits for memory.
+ * The price is registers: the 2 in the launch bounds limits them to 128 a thread, so that two blocks still fit on an SM. */
 #include "tile_128.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) double_buffered(const __grid_constant__ ladder_args p)

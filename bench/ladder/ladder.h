@@ -1,8 +1,9 @@
 /* ladder.h — the contract of the ladder's kernels: sgemm, column-major, nothing transposed, C := alpha A B + beta C, C not read when beta = 0.
  *
- * Eight steps from three nested loops to a kernel as libraries have them, each one file that shows one idea; read them in the table's order. They
- * are not part of the library: bench.c times them beside it, t_ladder.c verifies them and uses the first as an oracle. Each is extern "C", named
- * as its file, takes one struct ladder_args, runs in a grid of one block a tile of C and needs no shared memory but its static one. */
+ * Eight steps lead from three nested loops to a kernel as libraries have it. Each is one file that shows one idea; read them in the order of the
+ * table. They are not part of the library: bench.c times them beside it, t_ladder.c verifies them and uses the first as an oracle. Each is extern
+ * "C", has the name of its file, takes one struct ladder_args, runs in a grid of one block per tile of C, and needs no shared memory but its static
+ * one. */
 #ifndef LADDER_H
 #define LADDER_H
 
@@ -16,7 +17,7 @@ struct ladder_args {
 struct ladder_step {
     const char *name;
     int tile_m, tile_n, threads;
-    int multiple_mn, multiple_k; /* what sizes must be multiples of; where it is not 1, bases and leading dimensions of 16 bytes too */
+    int multiple_mn, multiple_k; /* sizes must be multiples of these; where not 1, bases and leading dimensions must be multiples of 16 bytes */
 };
 
 #ifndef __CUDACC__

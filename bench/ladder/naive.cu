@@ -1,8 +1,8 @@
-/* naive — step 1: one thread an element, three lines of mathematics.
+/* naive — step 1: one thread per element, three lines of mathematics.
  *
- * Neighbouring threads take neighbouring columns of a column-major C, so the 32 threads of a warp store to, and read B from, 32 places far apart:
- * each access of a warp costs as many transactions as it has lines, and every operand comes from memory or cache again for every multiplication.
- * It is right for every size, has no tile and no synchronisation, and is therefore the oracle. */
+ * Neighbouring threads take neighbouring columns of a column-major C, so the 32 threads of a warp store to C, and read B from, 32 places far apart.
+ * Each access of a warp costs as many transactions as it touches lines, and every operand comes from memory or cache again for every multiplication.
+ * The kernel is correct for every size and has no tiles and no synchronisation; therefore it is the oracle. */
 #include "ladder.h"
 
 extern "C" __global__ void __launch_bounds__(256) naive(const __grid_constant__ ladder_args p)

@@ -1,14 +1,14 @@
 /* shared_tiles — step 3: a block fetches what its tile of C needs into shared memory, 32 of k at a time, and multiplies from there.
  *
- * Every element fetched is used 32 times, so traffic to L2 and memory falls by 32. The inner loop still reads shared memory twice for one
- * multiply-add, and shared memory delivers one word a bank a clock: this is where it stops. */
+ * Every element fetched is used 32 times, so traffic to L2 and memory falls by a factor of 32. The inner loop still reads shared memory twice for one
+ * multiply-add. Shared memory delivers one word per bank and clock, and that is now the limit. */
 #include "ladder.h"
 
 enum { TILE = 32 };
 
 extern "C" __global__ void __launch_bounds__(TILE *TILE) shared_tiles(const __grid_constant__ ladder_args p)
 {
-    __shared__ float a[TILE][TILE], b[TILE][TILE]; /* a[l][i], b[j][l]: as they lie in memory */
+    __shared__ float a[TILE][TILE], b[TILE][TILE]; /* a[l][i], b[j][l]: in the order in which they lie in memory */
     const int x = threadIdx.x % TILE, y = threadIdx.x / TILE, i = blockIdx.x * TILE + x, j = blockIdx.y * TILE + y;
     float sum = 0;
     for (int k = 0; k < p.k; k += TILE) {

@@ -1,14 +1,14 @@
 /* tile_128.cuh — what steps 6 to 8 share: 128 × 128 tiles of C, 8 of k at a time, 256 threads with 8 × 8 elements each, every access 16 bytes wide.
- * Sizes are multiples of the tile (ladder.h), so that the idea of each step is not hidden behind the handling of edges. */
+ * Sizes are multiples of the tile (ladder.h), so that the handling of edges does not hide the idea of each step. */
 #include "ladder.h"
 
 enum { TILE = 128, STEP = 8, THREADS = 256 };
 
 struct tiles {
-    float a[STEP][TILE], b[STEP][TILE + 4]; /* B is transposed on its way in; padded against bank conflicts of these stores */
+    float a[STEP][TILE], b[STEP][TILE + 4]; /* B is transposed when it is stored; padded against bank conflicts of these stores */
 };
 
-/* A thread's share of the two tiles on their way from memory to shared memory: four rows of a column of A, four k of a column of B. */
+/* A thread's share of the two tiles, in registers between memory and shared memory: four rows of a column of A, four k of a column of B. */
 struct fetched {
     float4 a, b;
 };

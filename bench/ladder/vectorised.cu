@@ -1,7 +1,7 @@
-/* vectorised — step 6: 16 bytes an access, from memory and from shared memory: a quarter of the load instructions.
+/* vectorised — step 6: every access to memory and shared memory is 16 bytes wide: a quarter of the load instructions.
  *
- * The scheduler issues one instruction a clock for a warp, a load as well as a multiply-add: 4 loads for 64 multiply-adds where there were 16. B
- * is turned round on its way into shared memory, so that the inner loop can read four of its columns at once. */
+ * The scheduler issues one instruction per clock, be it a load or a multiply-add: now 4 loads for 64 multiply-adds, where there were 16. B is
+ * transposed on its way into shared memory, so that the inner loop can read four of its columns at once. */
 #include "tile_128.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS) vectorised(const __grid_constant__ ladder_args p)

@@ -1,9 +1,9 @@
-/* warp_tiled — step 8: the block's tile is divided among warps, 64 × 32 each, and each warp's among its lanes.
+/* warp_tiled — step 8: the block's tile is divided among warps, 64 × 32 each, and each warp's part among its lanes.
  *
  * In the steps before, the 32 lanes of a warp covered 64 rows and 2 groups of columns. A warp whose part is closer to square reads less: 8 lanes by 4
- * want 64 + 32 different words for a step of k where 16 by 2 wanted 128 + 16, and lanes that want the same word are served by one read.
- * The words of the next k are read before this one's are multiplied. What is left to a library: edges, other layouts, the choice of tiles, copies
- * that bypass registers (cp.async, TMA), and blocks that outlive their tile. */
+ * need 64 + 32 different words for a step of k where 16 by 2 needed 128 + 16, and lanes that need the same word are served by one read. The words of
+ * the next k are read before this one's are multiplied. What remains for a library to add: edges, other layouts, the choice of tiles, copies that
+ * bypass registers (cp.async, TMA), and blocks that process several tiles. */
 #include "tile_128.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) warp_tiled(const __grid_constant__ ladder_args p)

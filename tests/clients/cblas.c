@@ -17,7 +17,7 @@ int main(void)
         cblas_sgemm(order, CblasTrans, CblasNoTrans, n - 1, n, n, 1, s, n, s, n, 0, r, n);
         for (int i = 0; i < n * n; i++)
             sum += c[i] * c[i];
-        for (int i = 0; i < n * (n - 1); i++) /* what both orders write */
+        for (int i = 0; i < n * (n - 1); i++) /* the elements that both orders write */
             sum_s += order == CblasRowMajor || i % n != n - 1 ? (double)r[i] * r[i] : 0;
         printf("dgemm_%d %.15g\nsgemm_float_%d %.7g\n", order, sqrt(sum), order, sqrt(sum_s));
     }

@@ -1,5 +1,5 @@
-# compare.awk WITHOUT WITH — what a client printed without the library and with it: lines "NAME RESULT", which must agree to a relative `tolerance` (1e-4
-# where the name says single precision), and lines "time NAME SECONDS", which are shown side by side.
+# compare.awk WITHOUT WITH — compares what a client printed without the library and with it: lines "NAME RESULT", which must agree to a relative
+# `tolerance` (1e-4 where the name says single precision), and lines "time NAME SECONDS", which are shown side by side.
 $1 == "time" { if (FNR == NR) before[$2] = $3; else after[$2] = $3; next }
 NF == 2 { if (FNR == NR) expected[$1] = $2; else got[$1] = $2 }
 END {

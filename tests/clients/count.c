@@ -1,5 +1,5 @@
-/* count.c — preloaded under a program without the library: counts its calls of dgemm_ that cross from one library into another, and hands them on. At
- * the end the number goes into the file $COUNT. */
+/* count.c — preloaded under a program in place of the library: counts the calls of dgemm_ that cross from one library into another, and passes them
+ * on. At the end it writes the number to the file $COUNT. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

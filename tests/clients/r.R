@@ -1,4 +1,4 @@
-# R: %*%, which is dgemm when no NaN is about, and solve, whose LAPACK calls dgemm where R uses the system's.
+# R: %*%, which calls dgemm unless there are NaNs, and solve, whose LAPACK calls dgemm where R uses the system's LAPACK.
 n <- as.integer(Sys.getenv("N", "400"))
 set.seed(1)
 a <- matrix(rnorm(n * n), n)

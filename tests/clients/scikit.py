@@ -25,7 +25,8 @@ case("ridge", lambda: Ridge().fit(x, y).coef_, warm=False)
 case("rbf_kernel", lambda: rbf_kernel(x, gamma=1e-3), warm=False)
 case("mlp", lambda: MLPRegressor(hidden_layer_sizes=(features,), max_iter=5, random_state=0, batch_size=min(n, 2000)).fit(x, y).coefs_[0], warm=False)
 
-# k-means multiplies in threads of its own, and limits those of each BLAS it knows to one: a BLAS more than without the library would undo that
+# k-means multiplies in threads of its own and therefore limits each BLAS it knows to one thread; an additional BLAS, loaded by our library, would
+# defeat that
 with open("/proc/self/maps") as maps:
     files = {os.path.basename(line.split()[-1]) for line in maps}
 print("blas_libraries", sum("blas" in file and "gpugemm" not in file for file in files))
