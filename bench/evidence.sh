@@ -112,7 +112,7 @@ part() {
         host large
         host precision
         ;;
-    compare) host compare ;;
+    compare) host compare --sizes 256,512,1024,2048,4096,8192 ;;
     small)
         host small
         load start
