@@ -8,6 +8,8 @@
  * is in use by others, or the driver is too old for it. The functions are those of src/driver.def, and some that only the tests call. */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,20 +138,33 @@ static long bytes_at(word address)
     return (long)bytes;
 }
 
+static _Atomic int under_way; /* calls that are handed on */
+
+/* Nobody is told that the GPU is lost before it has done what was enqueued, and all that others are about to: who knows goes on to use the memory. */
+static void wait_for_lost_gpu(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool waited;
+    pthread_mutex_lock(&lock);
+    while (!waited && atomic_load(&under_way) > 0)
+        sched_yield();
+    waited = waited || !real[ID_cuCtxSynchronize] || real[ID_cuCtxSynchronize](0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) == CUDA_SUCCESS;
+    pthread_mutex_unlock(&lock);
+}
+
 static int call(int id, PARAMETERS)
 {
-    unsigned long struck = atomic_load(&fail_cuda.struck);
+    atomic_fetch_add(&under_way, 1);
     int error = id < COUNTED && !exempt ? fault_next(&fail_cuda, id, works_on_a_lost_gpu(id)) : 0;
     if (error && id != ID_cuCtxPopCurrent) {
-        bool lost = fail_cuda.mode == FAULT_ALL && !struck;
-        if (lost && real[ID_cuCtxSynchronize])
-            real[ID_cuCtxSynchronize](ARGUMENTS);
+        atomic_fetch_sub(&under_way, 1);
+        if (fail_cuda.mode == FAULT_ALL)
+            wait_for_lost_gpu();
         return error;
     }
-    if (!real[id])
-        return CUDA_ERROR_NOT_SUPPORTED;
-    const long freed = id == ID_cuMemFree ? bytes_at(a) : 0;
-    int result = real[id](ARGUMENTS);
+    const long freed = id == ID_cuMemFree && real[id] ? bytes_at(a) : 0;
+    int result = real[id] ? real[id](ARGUMENTS) : CUDA_ERROR_NOT_SUPPORTED;
+    atomic_fetch_sub(&under_way, 1);
     if (result == CUDA_SUCCESS && (id == ID_cuMemAlloc || freed))
         atomic_fetch_add(&fail_cuda.gpu_bytes, id == ID_cuMemAlloc ? bytes_at((word) * (CUdeviceptr *)a) : -freed);
     if (id == ID_cuDevicePrimaryCtxReset)

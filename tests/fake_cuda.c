@@ -2,15 +2,18 @@
  * fail_cuda.c in front of it, with planned failures.
  *
  * Device memory is not readable through its own addresses, so host code that touches it crashes; the fake accesses it through a second mapping and
- * checks every access against its allocation. Streams are threads that run late and at their own pace, so a missing wait shows as a wrong result (or
- * to ThreadSanitizer; fake_streams.h). Kernels, whichever the library chooses, are plain loops over struct gg_args. Tensor maps must be such as the
- * driver accepts, and describe the operands (fake_kernels.h). A chain for the tensor cores multiplies only what has been split before; a few elements
- * are declared uncertified, so that every tier gets its turn. What is enqueued on a stream that is being captured is kept for a graph; waiting for
- * the stream or asking for its id ends the capture. Any call in a forked child of a process that has called cuInit aborts.
+ * checks every access against its allocation. Streams are threads that run late and at their own pace, so a missing wait shows as a wrong result
+ * (fake_streams.h). Whether late or not, it shows to fake_races.h, if asked for, and to ThreadSanitizer, which also sees what the host's threads do.
+ * Kernels, whichever the library chooses, are plain loops over struct gg_args. Tensor maps must be such as the driver accepts, and describe the
+ * operands (fake_kernels.h). A chain for the tensor cores multiplies only what has been split before; a few elements are declared uncertified, so
+ * that every tier gets its turn. What is enqueued on a stream that is being captured is kept for a graph; waiting for the stream or asking for its id
+ * ends the capture. Any call in a forked child of a process that has called cuInit aborts.
  *
  *   FAKE_CUDA_MEMORY    bytes of GPU memory, 1 GiB by default
  *   FAKE_CUDA_ARCH      compute capability: 70, which has the simple rows only, by default; 80 has tensor_mma_*, 90 has all
- *   FAKE_CUDA_DEVICES   number of GPUs, 1 by default: each has its own memory and streams, and no kernel can reach another GPU's memory */
+ *   FAKE_CUDA_DEVICES   number of GPUs, 1 by default: each has its own memory and streams, and no kernel can reach another GPU's memory
+ *   FAKE_CUDA_RACES     set: operations that touch the same memory must wait for each other (fake_races.h); "only": and no kernel computes anything
+ *   FAKE_CUDA_DEAF      this percentage of cuStreamWaitEvent calls is ignored: the races that follow must be found */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -23,12 +26,18 @@
 
 #include "../cuda/kernel.h"
 
-enum { ALLOCATIONS = 4096, DEVICES = 16 };
+enum { ALLOCATIONS = 4096, DEVICES = 16, CLOCKS = 512 };
 
 struct allocation {
     char *address, *shadow; /* equal for page-locked host memory */
     size_t bytes;
     int device;
+    bool own; /* page-locked memory of the library */
+};
+
+/* How many operations of each stream are sure to have ended, see fake_races.h. */
+struct clock {
+    uint32_t of[CLOCKS];
 };
 
 /* A GPU and its only context. */
@@ -61,11 +70,14 @@ struct operation {
     struct gg_args args;
     CUevent event;
     unsigned long generation;
+    void *record;
 };
 
 struct CUevent_st {
     CUcontext context;
     unsigned long recorded, done;
+    void *record; /* the last one's moment */
+    struct clock clock;
 };
 
 /* An instantiated graph. */
@@ -78,6 +90,8 @@ struct CUstream_st {
     struct CUstream_st *next; /* in the list of all streams */
     CUcontext context;
     unsigned long long id;
+    int number; /* the stream's index in a clock */
+    struct clock clock;
     struct CUgraph_st *capture; /* NULL: the stream is not being captured */
     struct operation *first, *last;
     unsigned long enqueued, finished;
@@ -91,11 +105,51 @@ static struct {
     struct CUctx_st contexts[DEVICES];
     struct CUstream_st *streams;
     unsigned long long stream_ids;
+    bool taken[CLOCKS];    /* numbers of streams */
+    struct clock enqueued; /* so many on each, and on those that had its number before */
     _Atomic pid_t pid;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* ThreadSanitizer is to know only of the order that the driver promises, not of the fake's lock: from enqueue() to the operation, from that to the
+ * next one of its stream, and to those who wait for it. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+void AnnotateIgnoreSyncBegin(const char *file, int line);
+void AnnotateIgnoreSyncEnd(const char *file, int line);
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+static void unwatched(bool yes)
+{
+    (yes ? AnnotateIgnoreSyncBegin : AnnotateIgnoreSyncEnd)(__FILE__, __LINE__);
+    (yes ? AnnotateIgnoreReadsBegin : AnnotateIgnoreReadsEnd)(__FILE__, __LINE__);
+    (yes ? AnnotateIgnoreWritesBegin : AnnotateIgnoreWritesEnd)(__FILE__, __LINE__);
+}
+static void happens_before(void *what) { __tsan_release(what); }
+static void happens_after(void *what) { __tsan_acquire(what); }
+static void *moment(void) { return malloc(1); } /* its name, never freed */
+#else
+static void unwatched(bool yes) { (void)yes; }
+static void happens_before(void *what) { (void)what; }
+static void happens_after(void *what) { (void)what; }
+static void *moment(void) { return NULL; }
+#endif
+
+static void lock(void)
+{
+    unwatched(true);
+    pthread_mutex_lock(&f.lock);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&f.lock);
+    unwatched(false);
+}
+
 static _Thread_local CUcontext stack[16]; /* the current context is on top */
-static _Thread_local int contexts;
+static _Thread_local int contexts, pushed; /* how many; and how many of them by cuCtxPushCurrent, as the library does (tests make theirs current) */
 static _Thread_local int running_on = -1; /* in a stream's thread: its GPU */
 static _Thread_local CUstream per_thread[DEVICES];
 
@@ -149,7 +203,7 @@ static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : arc
 static CUresult add(struct allocation new)
 {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&f.lock);
+    lock();
     bool device = new.address != new.shadow;
     new.device = device_of(current());
     size_t *used = &f.contexts[new.device].used;
@@ -159,25 +213,32 @@ static CUresult add(struct allocation new)
             *used += device ? new.bytes : 0;
             result = CUDA_SUCCESS;
         }
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return result;
 }
 
-static struct allocation find(const void *pointer, bool forget)
+/* Under the lock. */
+static struct allocation *allocation_of(const void *pointer)
 {
-    struct allocation found = {0};
-    pthread_mutex_lock(&f.lock);
-    for (int i = 0; i < ALLOCATIONS && !found.address; i++) {
-        struct allocation *a = &f.allocations[i];
-        if (a->address && (const char *)pointer >= a->address && (const char *)pointer < a->address + a->bytes) {
-            found = *a;
-            if (forget) {
-                f.contexts[a->device].used -= a->address != a->shadow ? a->bytes : 0;
-                *a = (struct allocation){0};
-            }
-        }
+    for (struct allocation *a = f.allocations; a < f.allocations + ALLOCATIONS; a++)
+        if (a->address && (const char *)pointer >= a->address && (const char *)pointer < a->address + a->bytes)
+            return a;
+    return NULL;
+}
+
+static void forget(const struct allocation *a);
+
+static struct allocation find(const void *pointer, bool freed)
+{
+    lock();
+    struct allocation *a = allocation_of(pointer);
+    const struct allocation found = a ? *a : (struct allocation){0};
+    if (a && freed) {
+        f.contexts[a->device].used -= a->address != a->shadow ? a->bytes : 0;
+        *a = (struct allocation){0};
+        forget(&found);
     }
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return found;
 }
 
@@ -223,16 +284,16 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
     (void)flags;
     ENTER(true);
     *pointer = malloc(bytes);
-    return *pointer ? add((struct allocation){.address = *pointer, .shadow = *pointer, .bytes = bytes}) : CUDA_ERROR_OUT_OF_MEMORY;
+    return *pointer ? add((struct allocation){.address = *pointer, .shadow = *pointer, .bytes = bytes, .own = pushed > 0}) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult drain(CUstream stream);
-CUresult cuCtxSynchronize(void);
+static void drain_all(bool told);
 
 CUresult cuMemFree(CUdeviceptr pointer) /* waits for the GPU, as the real driver does */
 {
     ENTER(true);
-    cuCtxSynchronize();
+    drain_all(false);
     struct allocation a = find((void *)pointer, true);
     if (a.address != (char *)pointer)
         die("cuMemFree of %p", (void *)pointer);
@@ -243,7 +304,7 @@ CUresult cuMemFree(CUdeviceptr pointer) /* waits for the GPU, as the real driver
 CUresult cuMemFreeHost(void *pointer)
 {
     ENTER(true);
-    cuCtxSynchronize();
+    drain_all(false);
     find(pointer, true);
     free(pointer);
     return CUDA_SUCCESS;
@@ -262,9 +323,9 @@ CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
     ENTER(true);
     *total = memory_size();
-    pthread_mutex_lock(&f.lock);
+    lock();
     *free_bytes = *total - current()->used;
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return CUDA_SUCCESS;
 }
 
@@ -291,23 +352,25 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
     if (!f.pid)
         return CUDA_ERROR_NOT_INITIALIZED;
-    cuCtxSynchronize();
-    pthread_mutex_lock(&f.lock);
+    drain_all(true);
+    lock();
     for (int i = 0; i < ALLOCATIONS; i++) {
         struct allocation *a = &f.allocations[i];
         if (!a->address || a->device != device)
             continue;
         if (a->address == a->shadow)
             free(a->address);
+        forget(a);
         *a = (struct allocation){0};
     }
     f.contexts[device].used = 0;
     f.contexts[device].id++;
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return CUDA_SUCCESS;
 }
 
 #include "fake_kernels.h"
+#include "fake_races.h"
 #include "fake_streams.h"
 
 /* ---- work -------------------------------------------------------------------------------------------------------------------------- */
@@ -417,7 +480,7 @@ TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void
 TRIVIAL(cuDeviceTotalMem, (size_t *bytes, CUdevice device), false, (void)device, *bytes = memory_size())
 TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, *context = &f.contexts[device])
 TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts += !contexts, stack[contexts - 1] = context)
-TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, stack[contexts++] = context)
+TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, pushed++, stack[contexts++] = context)
 TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = current())
 TRIVIAL(cuCtxGetId, (CUcontext context, unsigned long long *id), false, *id = context->id + ((unsigned long long)device_of(context) << 32))
 TRIVIAL(cuCtxGetDevice, (CUdevice *device), true, *device = device_of(current()))
@@ -453,5 +516,7 @@ CUresult cuCtxPopCurrent(CUcontext *context)
     if (contexts == 0)
         die("cuCtxPopCurrent without cuCtxPushCurrent");
     *context = stack[--contexts];
+    pushed--;
+    leave();
     return CUDA_SUCCESS;
 }

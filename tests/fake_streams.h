@@ -8,7 +8,7 @@ static void run(const struct operation *o)
                    o->width);
     else if (o->kind == FILL)
         memset(see(o->dst, o->width, false, "fill"), o->value, o->width);
-    else if (o->kind == KERNEL)
+    else if (o->kind == KERNEL && !races.only)
         run_kernel(o->name, &o->args);
 }
 
@@ -17,7 +17,7 @@ static void *stream_thread(void *argument)
     CUstream s = argument;
     running_on = device_of(s->context);
     unsigned pace = (unsigned)(uintptr_t)argument;
-    pthread_mutex_lock(&f.lock);
+    lock();
     for (;;) {
         while (!s->first || (s->first->kind == WAIT && s->first->event->done < s->first->generation)) {
             if (s->destroyed && !s->first) { /* only now: work enqueued before the destruction is done first */
@@ -25,19 +25,27 @@ static void *stream_thread(void *argument)
                 while (*at != s)
                     at = &(*at)->next;
                 *at = s->next;
-                pthread_mutex_unlock(&f.lock);
+                f.taken[s->number] = false;
+                unlock();
                 free(s);
                 return NULL;
             }
             pthread_cond_wait(&f.changed, &f.lock);
         }
         struct operation *o = s->first;
-        pthread_mutex_unlock(&f.lock);
+        unlock();
+        happens_after(o);
+        if (o->kind == WAIT && o->record)
+            happens_after(o->record);
         pace = pace * 1103515245 + 12345;
         if (pace >> 28 == 0)
             usleep(pace >> 20 & 127);
         run(o);
-        pthread_mutex_lock(&f.lock);
+        happens_before(&s->finished);
+        happens_before(&f.enqueued);
+        if (o->kind == RECORD)
+            happens_before(o->record);
+        lock();
         if (o->kind == RECORD && o->event->done < o->generation)
             o->event->done = o->generation;
         s->first = o->next;
@@ -64,6 +72,7 @@ static CUstream new_stream(void)
     CUstream s = calloc(1, sizeof *s);
     s->context = current();
     s->id = ++f.stream_ids;
+    take_number(s);
     start_stream(s);
     return s;
 }
@@ -74,11 +83,12 @@ static CUstream real_stream(CUstream s)
     if (s && s != CU_STREAM_LEGACY && s != CU_STREAM_PER_THREAD)
         return s;
     CUstream *named = s == CU_STREAM_PER_THREAD ? &per_thread[device_of(current())] : &current()->legacy;
-    pthread_mutex_lock(&f.lock);
+    lock();
     if (!*named)
         *named = new_stream();
-    pthread_mutex_unlock(&f.lock);
-    return *named;
+    s = *named;
+    unlock();
+    return s;
 }
 
 static CUresult enqueue(CUstream stream, const struct operation *o)
@@ -89,33 +99,37 @@ static CUresult enqueue(CUstream stream, const struct operation *o)
     struct operation *copy = aligned_alloc(64, (sizeof *o + 63) / 64 * 64);
     *copy = *o;
     copy->next = NULL;
-    pthread_mutex_lock(&f.lock);
+    happens_before(copy);
+    lock();
     if (s->capture) {
         s->capture->invalid |= o->kind == RECORD || o->kind == WAIT;
         *(s->capture->first ? &s->capture->last->next : &s->capture->first) = copy;
         s->capture->last = copy;
-        pthread_mutex_unlock(&f.lock);
+        unlock();
         return CUDA_SUCCESS;
     }
     if (copy->kind == RECORD)
-        copy->generation = ++copy->event->recorded;
+        copy->generation = ++copy->event->recorded, copy->record = copy->event->record = moment();
     if (copy->kind == WAIT)
-        copy->generation = copy->event->recorded;
+        copy->generation = deaf() ? 0 : copy->event->recorded, copy->record = copy->generation ? copy->event->record : NULL;
+    order(s, copy);
     *(s->first ? &s->last->next : &s->first) = copy;
     s->last = copy;
     s->enqueued++;
     pthread_cond_broadcast(&f.changed);
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return CUDA_SUCCESS;
 }
 
 static CUresult drain(CUstream stream)
 {
     CUstream s = real_stream(stream);
-    pthread_mutex_lock(&f.lock);
+    lock();
     while (s->finished < s->enqueued)
         pthread_cond_wait(&f.changed, &f.lock);
-    pthread_mutex_unlock(&f.lock);
+    join(&races.host, &s->clock);
+    unlock();
+    happens_after(&s->finished);
     return CUDA_SUCCESS;
 }
 
@@ -123,9 +137,9 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
 {
     (void)flags, (void)priority;
     ENTER(true);
-    pthread_mutex_lock(&f.lock);
+    lock();
     *stream = new_stream();
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return CUDA_SUCCESS;
 }
 
@@ -182,17 +196,16 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 CUresult cuStreamDestroy(CUstream stream)
 {
     ENTER(true);
-    pthread_mutex_lock(&f.lock);
+    lock();
     stream->destroyed = true;
     pthread_cond_broadcast(&f.changed);
-    pthread_mutex_unlock(&f.lock);
+    unlock();
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize(void)
+static void drain_all(bool told)
 {
-    ENTER(false);
-    pthread_mutex_lock(&f.lock);
+    lock();
     for (CUstream s = f.streams; s;)
         if (s->finished < s->enqueued) {
             pthread_cond_wait(&f.changed, &f.lock);
@@ -200,7 +213,16 @@ CUresult cuCtxSynchronize(void)
         } else {
             s = s->next;
         }
-    pthread_mutex_unlock(&f.lock);
+    if (told)
+        join(&races.host, &f.enqueued);
+    unlock();
+    happens_after(&f.enqueued);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    ENTER(false);
+    drain_all(true);
     return CUDA_SUCCESS;
 }
 
@@ -252,11 +274,16 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 
 static CUresult event_state(CUevent event, bool wait)
 {
-    pthread_mutex_lock(&f.lock);
+    lock();
     while (wait && event->done < event->recorded)
         pthread_cond_wait(&f.changed, &f.lock);
     CUresult result = event->done < event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-    pthread_mutex_unlock(&f.lock);
+    if (result == CUDA_SUCCESS)
+        join(&races.host, &event->clock);
+    void *const record = result == CUDA_SUCCESS ? event->record : NULL;
+    unlock();
+    if (record)
+        happens_after(record);
     return result;
 }
 

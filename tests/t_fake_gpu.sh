@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# t_fake_gpu.sh LIB FAKE_LIBCUDA BIN [several] — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device memory:
-# host operands, GPU operands, plans of many blocks forced by little memory, threads, fork, exit, memory given back; and the file in which the
-# machine's rates are kept: written whole, read back, and harmless whatever it contains. `several`: instead, the tests for several GPUs, on three.
+# t_fake_gpu.sh LIB FAKE_LIBCUDA BIN [several|races] — the GPU side of LIB on fake_cuda.c, where streams run late and host code cannot touch device
+# memory: host operands, GPU operands, plans of many blocks forced by little memory, threads, fork, exit, memory given back; and the file in which
+# the machine's rates are kept: written whole, read back, and harmless whatever it contains. All of it without races (fake_races.h). `several`:
+# instead, the tests for several GPUs, on three; `races`: instead, large calls of all kinds that compute nothing, searched for races.
 . "$(dirname "$0")/lib.sh"
 mkdir "$work/driver" && cp "$(realpath "${2:?usage: t_fake_gpu.sh LIB FAKE_LIBCUDA BIN}")" "$work/driver/libcuda.so.1"
 bin=$(realpath "$3")
 export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 calls=${CALLS:-2500}
+export FAKE_CUDA_RACES=1
 
 # on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : succeeds within LIMIT seconds
 on_fake() {
@@ -20,6 +22,28 @@ on_fake() {
 
 if [ "${4:-}" = several ]; then
     on_fake "three GPUs" FAKE_CUDA_ARCH=90 FAKE_CUDA_DEVICES=3 "$bin/t_gpus"
+    finish
+fi
+if [ "${4:-}" = races ]; then
+    export FAKE_CUDA_RACES=only
+    calls=$((calls / 15))
+    for arch in 70 80 90; do
+        on_fake "one thread, $arch" FAKE_CUDA_ARCH=$arch "$bin/t_races" --calls "$calls" --seed "${SEED:-$arch}"
+        on_fake "blocks, $arch" FAKE_CUDA_ARCH=$arch GPUGEMM_GPU_MEMORY=3M GPUGEMM_PINNED_MEMORY=4M "$bin/t_races" --calls "$calls" --largest 1000 --seed "${SEED:-$arch}"
+    done
+    export FAKE_CUDA_ARCH=90
+    on_fake "four threads" "$bin/t_races" --calls "$((calls / 3))" --threads 4 --seed "${SEED:-4}"
+    on_fake "blocks for three threads" GPUGEMM_GPU_MEMORY=9M "$bin/t_races" --host --calls "$((calls / 3))" --threads 3 --seed "${SEED:-3}"
+    on_fake "two GPUs" FAKE_CUDA_DEVICES=2 "$bin/t_races" --two --calls "$calls" --seed "${SEED:-2}"
+    on_fake "a crowd" "$bin/t_races" --calls "$((calls / 2))" --threads 8 --largest 500 --seed "${SEED:-8}"
+    # And that the fake sees them: one wait in ten is not heard
+    found=0
+    for deaf in 1 2 3 4; do
+        FAKE_CUDA_DEAF=10 "$bin/t_races" --lib "$LIB" --seed $deaf > "$work/out" 2>&1
+        found=$((found + $(grep -c "fake CUDA: a race" "$work/out")))
+    done
+    echo "deaf to one wait in ten: $found of 4 found"
+    [ "$found" = 4 ] || fail "a race is not found: $(cat "$work/out")"
     finish
 fi
 for arch in 70 90; do
