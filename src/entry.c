@@ -87,6 +87,10 @@ static void record(struct call *call)
 /* True: the call is done. False: the real BLAS is to be called, and end() afterwards. */
 static bool served(struct call *call, bool narrow)
 {
+    if (gg_real_asking) {
+        gg_real_asking = false;
+        return true;
+    }
     const bool wide = look_up(call, narrow);
     if (gg_real_inside()) { /* one call by the user is one decision */
         came_back = call->recorded = true;

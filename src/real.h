@@ -45,6 +45,9 @@ static inline void gg_real_leave(void)
     gg_real_depth--;
 }
 
+/* Set in a thread while real.c finds out whether a library leads here: the gemm that arrives clears it and does nothing else. */
+extern _Thread_local bool gg_real_asking;
+
 /* Enclose whatever calls the dynamic loader: nobody forks in between. A thread may enter again. */
 void gg_loader_enter(void);
 void gg_loader_leave(void);
