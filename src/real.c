@@ -285,7 +285,7 @@ bool gg_real_is_ilp64(const void *routine)
     if (!routine || !object_of(routine, &info) || !info.dli_fname)
         return false;
     const char *slash = strrchr(info.dli_fname, '/'), *file = slash ? slash + 1 : info.dli_fname;
-    return strstr(file, "blas64") || strstr(file, "ilp64");
+    return strstr(file, "blas64") || strstr(file, "blis64") || strstr(file, "ilp64");
 }
 
 const char *gg_real_path(void)
