@@ -211,6 +211,12 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
             NAME##_long(__builtin_return_address(0), GG_CBLAS_ARGUMENTS);                                                                            \
     }
 
+/* Under the bare names the stubs of forward.def come first, and then the functions here. */
+void sgemm(GG_F77_PARAMETERS(int32_t)) __asm__("gg_sgemm");
+void dgemm(GG_F77_PARAMETERS(int32_t)) __asm__("gg_dgemm");
+void sgemm_64(GG_F77_PARAMETERS(int64_t)) __asm__("gg_sgemm_64");
+void dgemm_64(GG_F77_PARAMETERS(int64_t)) __asm__("gg_dgemm_64");
+
 typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
                       const void *, const void *, void *, const void *); /* gg_f77_gemm without lengths */
 typedef void cblas_float_gemm(int, int, int, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, void *, int64_t);

@@ -279,6 +279,18 @@ void *gg_real_find(const char *name, const void *caller)
     return found;
 }
 
+bool gg_real_in_blas(const void *routine)
+{
+    Dl_info info;
+    gg_loader_enter();
+    void *object = object_of(routine, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    const bool in_blas = object && own_symbol(object, info.dli_fbase, "dgemm_");
+    if (object)
+        dlclose(object);
+    gg_loader_leave();
+    return in_blas;
+}
+
 bool gg_real_is_ilp64(const void *routine)
 {
     Dl_info info;

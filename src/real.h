@@ -16,6 +16,9 @@ void *gg_real_find(const char *name, const void *caller);
 /* The address of `name` in what follows this library in the search order, or in the caller's own scope. Never loads a BLAS. */
 void *gg_real_near(const char *name, const void *caller);
 
+/* Is this routine in a library that also has dgemm_? A library with a function of its own called dgemm is no BLAS. */
+bool gg_real_in_blas(const void *routine);
+
 /* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
 
