@@ -110,13 +110,13 @@ static int find_object(struct dl_phdr_info *object, size_t size, void *data)
 
 static void remember(unsigned symbol, const char *name, const void *caller, void *target)
 {
-    struct range range = {(uintptr_t)caller, (uintptr_t)caller, 1}; /* code in no object (a JIT's): this call site alone */
+    struct range range = {(uintptr_t)caller, (uintptr_t)caller, 1}; /* code in no object (a JIT's) or in a child: this call site alone */
     Dl_info info;
     if (dladdr(target, &info)) /* a target must outlive what remembers it: keep its library from being unloaded */
         dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     if (gg_real_near(name, NULL) == target)
         range = (struct range){0, 0, UINTPTR_MAX};
-    else
+    else if (!gg_loader_forked())
         dl_iterate_phdr(find_object, &range);
     if (atomic_exchange(&claimed[symbol], 1)) {
         remember_site(site_key(symbol, caller), target);

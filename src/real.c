@@ -51,6 +51,8 @@ _Thread_local bool gg_real_asking;
 /* If a thread is inside the loader during a fork, the child inherits locks that glibc does not release, and libraries whose constructors never end.
  * So fork waits for such threads, but only for a while: the forking thread may hold a lock that they wait for. */
 static _Thread_local bool forking; /* this thread holds g.loader's write lock */
+static _Atomic bool forked;        /* this is a child: the program's own threads may have been inside the loader, whose lock of the list of
+                                    * objects then stays taken for ever. dl_iterate_phdr waits for it, dladdr does not */
 static _Thread_local int entered;  /* how often this thread has entered; not 0 at a fork: a library's constructor forks */
 
 static void before_fork(void)
@@ -75,6 +77,7 @@ __attribute__((no_sanitize("thread"))) static void in_child(void)
     for (int i = 0; i < entered; i++) /* this thread will leave as often as it had entered */
         pthread_rwlock_rdlock(&g.loader);
     forking = false;
+    atomic_store(&forked, true);
 }
 
 static void watch_forks(void)
@@ -99,6 +102,8 @@ void gg_loader_leave(void)
     pthread_rwlock_unlock(&g.loader);
 }
 
+bool gg_loader_forked(void) { return atomic_load(&forked); }
+
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
 
 static int find_owner(struct dl_phdr_info *object, size_t size, void *data)
@@ -122,7 +127,7 @@ static int find_owner(struct dl_phdr_info *object, size_t size, void *data)
 static bool object_of(const void *address, Dl_info *info)
 {
     *info = (Dl_info){.dli_saddr = (void *)address};
-    return (dl_iterate_phdr(find_owner, info) && *info->dli_fname) || dladdr(address, info);
+    return (!gg_loader_forked() && dl_iterate_phdr(find_owner, info) && *info->dli_fname) || dladdr(address, info);
 }
 
 /* Does FlexiBLAS's `name` lead to this library? A product of nothing is sent through it to find out. While FlexiBLAS starts it leads nowhere yet, and

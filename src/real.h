@@ -55,6 +55,9 @@ extern _Thread_local bool gg_real_asking;
 void gg_loader_enter(void);
 void gg_loader_leave(void);
 
+/* In a forked child: the list of loaded objects may be locked for ever, so do not walk it where that can be avoided. */
+bool gg_loader_forked(void);
+
 /* Gives in *handle the i-th loaded object, opened once more, NULL if that is not possible. False: there are no more objects. */
 bool gg_loaded_object(int i, void **handle);
 
