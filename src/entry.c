@@ -87,6 +87,10 @@ static void record(struct call *call)
 /* True: the call is done. False: the real BLAS is to be called, and end() afterwards. */
 static bool served(struct call *call, bool narrow)
 {
+    if (gg_real_asking) {
+        gg_real_asking = false;
+        return true;
+    }
     const bool wide = look_up(call, narrow);
     if (gg_real_inside()) { /* one call by the user is one decision */
         came_back = call->recorded = true;
@@ -206,6 +210,12 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
         else                                                                                                                                         \
             NAME##_long(__builtin_return_address(0), GG_CBLAS_ARGUMENTS);                                                                            \
     }
+
+/* Under the bare names the stubs of forward.def come first, and then the functions here. */
+void sgemm(GG_F77_PARAMETERS(int32_t)) __asm__("gg_sgemm");
+void dgemm(GG_F77_PARAMETERS(int32_t)) __asm__("gg_dgemm");
+void sgemm_64(GG_F77_PARAMETERS(int64_t)) __asm__("gg_sgemm_64");
+void dgemm_64(GG_F77_PARAMETERS(int64_t)) __asm__("gg_dgemm_64");
 
 typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
                       const void *, const void *, void *, const void *); /* gg_f77_gemm without lengths */

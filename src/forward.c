@@ -15,9 +15,10 @@
 #include "real.h"
 #include "trace.h"
 
-/* All spellings one after the other; error handlers are marked with "!". */
+/* All spellings one after the other; error handlers are marked with "!", gemm's bare names with "=". */
 #define X(symbol) #symbol "\0"
 #define X_XERBLA(symbol) "!" #symbol "\0"
+#define X_BARE(symbol) "=" #symbol "\0"
 static const char names[] =
 #include "forward.def"
     ;
@@ -25,6 +26,7 @@ static const char names[] =
 enum {
 #define X(symbol) ID_##symbol,
 #define X_XERBLA(symbol) ID_##symbol,
+#define X_BARE(symbol) ID_##symbol,
 #include "forward.def"
     SYMBOLS
 };
@@ -108,13 +110,13 @@ static int find_object(struct dl_phdr_info *object, size_t size, void *data)
 
 static void remember(unsigned symbol, const char *name, const void *caller, void *target)
 {
-    struct range range = {(uintptr_t)caller, (uintptr_t)caller, 1}; /* code in no object (a JIT's): this call site alone */
+    struct range range = {(uintptr_t)caller, (uintptr_t)caller, 1}; /* code in no object (a JIT's) or in a child: this call site alone */
     Dl_info info;
     if (dladdr(target, &info)) /* a target must outlive what remembers it: keep its library from being unloaded */
         dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     if (gg_real_near(name, NULL) == target)
         range = (struct range){0, 0, UINTPTR_MAX};
-    else
+    else if (!gg_loader_forked())
         dl_iterate_phdr(find_object, &range);
     if (atomic_exchange(&claimed[symbol], 1)) {
         remember_site(site_key(symbol, caller), target);
@@ -206,6 +208,19 @@ static void *find_xerbla(const char *name, const void *caller)
     return found;
 }
 
+/* ---- gemm's bare names: served, unless without this library the caller would reach a function that is no BLAS's ---------------------- */
+
+static void *find_bare(const char *name, const void *caller)
+{
+    extern void gg_sgemm(void), gg_dgemm(void), gg_sgemm_64(void), gg_dgemm_64(void); /* entry.c */
+    void *found = gg_real_near(name, caller);
+    if (found && !gg_real_in_blas(found))
+        return found;
+    if (*name == 's')
+        return name[5] ? (void *)gg_sgemm_64 : (void *)gg_sgemm;
+    return name[5] ? (void *)gg_dgemm_64 : (void *)gg_dgemm;
+}
+
 /* Called by the .S file alone: the address that a call of `symbol` from `caller` must jump to. */
 void *gg_forward_find(unsigned symbol, const void *caller)
 {
@@ -219,6 +234,9 @@ void *gg_forward_find(unsigned symbol, const void *caller)
         name += strlen(name) + 1;
     if (*name == '!') {
         target = find_xerbla(name + 1, caller);
+    } else if (*name == '=') {
+        target = find_bare(name + 1, caller);
+        remember(symbol, name + 1, caller, target);
     } else {
         target = find_by_any_spelling(name, caller);
         if (!target)

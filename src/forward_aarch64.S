@@ -79,6 +79,7 @@ long_way:
 
 #define X(symbol) entry symbol;
 #define X_XERBLA(symbol) X(symbol)
+#define X_BARE(symbol) X(symbol)
 #include "forward.def"
 
 /* Code for branch-target identification and signed return addresses. */

@@ -80,6 +80,7 @@ long_way:
 
 #define X(symbol) entry symbol;
 #define X_XERBLA(symbol) X(symbol)
+#define X_BARE(symbol) X(symbol)
 #include "forward.def"
 
 /* Code for shadow stacks and indirect-branch tracking. */

@@ -123,7 +123,14 @@ bool gg_gpu_loaded(void)
     atomic_store_explicit(&last_tick, tick, memory_order_relaxed);
     bool yes = false;
     gg_loader_enter();
-    dl_iterate_phdr(find_driver, &yes);
+    if (!gg_loader_forked()) {
+        dl_iterate_phdr(find_driver, &yes);
+    } else {
+        void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        yes = driver != NULL;
+        if (driver)
+            dlclose(driver);
+    }
     gg_loader_leave();
     if (yes)
         atomic_store_explicit(&found, true, memory_order_release);

@@ -44,12 +44,15 @@ static struct {
 } g = {.forks = PTHREAD_ONCE_INIT, .loader = PTHREAD_RWLOCK_INITIALIZER};
 
 _Thread_local int gg_real_depth;
+_Thread_local bool gg_real_asking;
 
 /* ---- the loader and fork ----------------------------------------------------------------------------------------------------------------- */
 
 /* If a thread is inside the loader during a fork, the child inherits locks that glibc does not release, and libraries whose constructors never end.
  * So fork waits for such threads, but only for a while: the forking thread may hold a lock that they wait for. */
 static _Thread_local bool forking; /* this thread holds g.loader's write lock */
+static _Atomic bool forked;        /* this is a child: the program's own threads may have been inside the loader, whose lock of the list of
+                                    * objects then stays taken for ever. dl_iterate_phdr waits for it, dladdr does not */
 static _Thread_local int entered;  /* how often this thread has entered; not 0 at a fork: a library's constructor forks */
 
 static void before_fork(void)
@@ -74,6 +77,7 @@ __attribute__((no_sanitize("thread"))) static void in_child(void)
     for (int i = 0; i < entered; i++) /* this thread will leave as often as it had entered */
         pthread_rwlock_rdlock(&g.loader);
     forking = false;
+    atomic_store(&forked, true);
 }
 
 static void watch_forks(void)
@@ -98,6 +102,8 @@ void gg_loader_leave(void)
     pthread_rwlock_unlock(&g.loader);
 }
 
+bool gg_loader_forked(void) { return atomic_load(&forked); }
+
 /* ---- finding ------------------------------------------------------------------------------------------------------------------------- */
 
 static int find_owner(struct dl_phdr_info *object, size_t size, void *data)
@@ -121,14 +127,42 @@ static int find_owner(struct dl_phdr_info *object, size_t size, void *data)
 static bool object_of(const void *address, Dl_info *info)
 {
     *info = (Dl_info){.dli_saddr = (void *)address};
-    return (dl_iterate_phdr(find_owner, info) && *info->dli_fname) || dladdr(address, info);
+    return (!gg_loader_forked() && dl_iterate_phdr(find_owner, info) && *info->dli_fname) || dladdr(address, info);
 }
 
-/* Is this address in this library, in another copy of it (installed as libblas.so.3, say), or in Julia's libblastrampoline, whose names lead to
- * whichever library it was told to use, possibly this one? */
-static bool is_ours(const void *address)
+/* Does FlexiBLAS's `name` lead to this library? A product of nothing is sent through it to find out. While FlexiBLAS starts it leads nowhere yet, and
+ * whoever is called then is the library it was told to use. Its xerbla_ leads to any other that comes first in the search order, as ours does. */
+static bool leads_here(const char *name, void *flexiblas, ssize_t (*backends)(char *, size_t, ssize_t))
 {
-    static const char *const marks[] = {"gpugemm_version", "lbt_forward"};
+    static const int64_t none = 0, one = 1;
+    static const double zero = 0;
+    gg_f77_gemm *gemm = (gg_f77_gemm *)dlsym(flexiblas, "dgemm_");
+    if (!gemm || strncmp(name, "xerbla", 6) == 0 || backends(NULL, 0, 0) == 0)
+        return true;
+    if (gg_real_asking) /* the product has come to another BLAS, which needs a lsame_ */
+        return false;
+    gg_real_asking = true;
+    gg_real_enter(); /* so that the call does not take the short way */
+    gemm("N", "N", &none, &none, &none, &zero, NULL, &one, NULL, &one, &zero, NULL, &one, 1, 1);
+    gg_real_leave();
+    const bool arrived = !gg_real_asking;
+    gg_real_asking = false;
+    return arrived;
+}
+
+/* The address of `name` in the object itself, not in what it depends on. */
+static void *own_symbol(void *object, const void *base, const char *name)
+{
+    void *address = dlsym(object, name);
+    Dl_info info;
+    return address && object_of(address, &info) && info.dli_fbase == base ? address : NULL;
+}
+
+/* Is this address in this library, in another copy of it (installed as libblas.so.3, say), or in a library whose names lead to whichever library it
+ * was told to use? Julia's libblastrampoline may be told to use this one at any time, so it never counts as a BLAS; FlexiBLAS, the BLAS of Fedora,
+ * does unless it leads here. */
+static bool is_ours(const char *name, const void *address)
+{
     Dl_info self, info;
     if (!object_of((const void *)gg_real_find, &self) || !object_of(address, &info))
         return false;
@@ -137,21 +171,18 @@ static bool is_ours(const void *address)
     void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!object)
         return false;
-    bool ours = false;
-    for (int i = 0; i < 2 && !ours; i++) {
-        void *mark = dlsym(object, marks[i]);
-        Dl_info of_mark;
-        ours = mark && object_of(mark, &of_mark) && of_mark.dli_fbase == info.dli_fbase;
-    }
+    void *backends = own_symbol(object, info.dli_fbase, "flexiblas_list_loaded");
+    const bool ours = own_symbol(object, info.dli_fbase, "gpugemm_version") || own_symbol(object, info.dli_fbase, "lbt_forward") ||
+                      (backends && leads_here(name, object, (ssize_t(*)(char *, size_t, ssize_t))backends));
     dlclose(object);
     return ours;
 }
 
-/* Returns the address, unless it is ours. Callers may remember what they have used once, so its object is never unloaded. */
-static void *accept(void *address)
+/* Returns the address of `name`, unless it is ours. Callers may remember what they have used once, so its object is never unloaded. */
+static void *accept(const char *name, void *address)
 {
     Dl_info info;
-    if (!address || is_ours(address))
+    if (!address || is_ours(name, address))
         return NULL;
     if (object_of(address, &info) && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) && !atomic_load(&g.path))
         atomic_store(&g.path, info.dli_fname);
@@ -175,18 +206,18 @@ static void *library(int i)
 static void *in_library(int i, const char *name)
 {
     void *handle = library(i);
-    return handle ? accept(dlsym(handle, name)) : NULL;
+    return handle ? accept(name, dlsym(handle, name)) : NULL;
 }
 
 void *gg_real_near(const char *name, const void *caller)
 {
     gg_loader_enter();
-    void *found = accept(dlsym(RTLD_NEXT, name));
+    void *found = accept(name, dlsym(RTLD_NEXT, name));
     Dl_info info;
     if (!found && caller && object_of(caller, &info)) {
         void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
         if (object) {
-            found = accept(dlsym(object, name));
+            found = accept(name, dlsym(object, name));
             dlclose(object);
         }
     }
@@ -227,7 +258,7 @@ static void *in_loaded(const char *name, bool wide)
             continue;
         void *address = dlsym(object, name);
         if (wide || !gg_real_is_ilp64(address))
-            found = accept(address);
+            found = accept(name, address);
         dlclose(object);
     }
     return found;
@@ -253,13 +284,25 @@ void *gg_real_find(const char *name, const void *caller)
     return found;
 }
 
+bool gg_real_in_blas(const void *routine)
+{
+    Dl_info info;
+    gg_loader_enter();
+    void *object = object_of(routine, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    const bool in_blas = object && own_symbol(object, info.dli_fbase, "dgemm_");
+    if (object)
+        dlclose(object);
+    gg_loader_leave();
+    return in_blas;
+}
+
 bool gg_real_is_ilp64(const void *routine)
 {
     Dl_info info;
     if (!routine || !object_of(routine, &info) || !info.dli_fname)
         return false;
     const char *slash = strrchr(info.dli_fname, '/'), *file = slash ? slash + 1 : info.dli_fname;
-    return strstr(file, "blas64") || strstr(file, "ilp64");
+    return strstr(file, "blas64") || strstr(file, "blis64") || strstr(file, "ilp64");
 }
 
 const char *gg_real_path(void)

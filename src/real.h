@@ -16,6 +16,9 @@ void *gg_real_find(const char *name, const void *caller);
 /* The address of `name` in what follows this library in the search order, or in the caller's own scope. Never loads a BLAS. */
 void *gg_real_near(const char *name, const void *caller);
 
+/* Is this routine in a library that also has dgemm_? A library with a function of its own called dgemm is no BLAS. */
+bool gg_real_in_blas(const void *routine);
+
 /* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
 
@@ -45,9 +48,15 @@ static inline void gg_real_leave(void)
     gg_real_depth--;
 }
 
+/* Set in a thread while real.c finds out whether a library leads here: the gemm that arrives clears it and does nothing else. */
+extern _Thread_local bool gg_real_asking;
+
 /* Enclose whatever calls the dynamic loader: nobody forks in between. A thread may enter again. */
 void gg_loader_enter(void);
 void gg_loader_leave(void);
+
+/* In a forked child: the list of loaded objects may be locked for ever, so do not walk it where that can be avoided. */
+bool gg_loader_forked(void);
 
 /* Gives in *handle the i-th loaded object, opened once more, NULL if that is not possible. False: there are no more objects. */
 bool gg_loaded_object(int i, void **handle);

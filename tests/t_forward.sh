@@ -2,7 +2,7 @@
 # t_forward.sh [LIB] — the stubs of forward.def with LIB preloaded into a process that holds two BLASes, each in the scope of the object that brought
 # it: every register, the stack and every kind of result are passed on; no object is given the other's BLAS; a user's xerbla_ takes precedence. Then a
 # program linked with LIB alone: a name that no BLAS has gives one clear line and SIGABRT; a missing xerbla_ gives the reference's line, and the
-# program goes on. A BLAS with 64-bit integers under plain names, whose names do not reveal that, completes what LIB passes to it. Under a library
+# program goes on. A BLAS with 64-bit integers under plain names, whose names do not reveal that, completes what LIB passes to it. Under libraries
 # whose own names lead to LIB, calls go on to a BLAS and not in a circle. And a call whose BLAS calls LIB again counts as one call.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
@@ -98,6 +98,69 @@ if [ -e "$OPENBLAS_DIR/libopenblas.so.0" ]; then
     "$work/told" "$OPENBLAS_DIR/libopenblas.so.0" || fail "the test is wrong: it fails without LIB"
     { "$work/told" "$OPENBLAS_DIR/libopenblas.so.0" "$LIB"; status=$?; } 2> /dev/null
     [ $status = 0 ] || fail "a switchboard that leads to LIB ends with $status"
+fi
+
+# FlexiBLAS, which is told before the program begins, and at once calls what it was told to use. It leads to LIB or to another BLAS, with LIB preloaded or
+# not. Its xerbla_ leads to any other that comes first in the search order.
+cat > "$work/flexi.c" << 'END'
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/types.h>
+typedef void gemm(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
+                  const int *, const double *, double *, const int *, size_t, size_t);
+typedef double dot(const int *, const double *, const int *, const double *, const int *);
+typedef void handler(const char *, const int *, size_t);
+gemm dgemm_;
+dot ddot_;
+handler xerbla_;
+#ifdef SWITCH
+static struct table { gemm *dgemm; dot *ddot; handler *xerbla; } *table;
+ssize_t flexiblas_list_loaded(char *name, size_t size, ssize_t i) { return table ? 1 : 0; }
+void dgemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
+            const double *b, const int *ldb, const double *beta, double *c, const int *ldc, size_t la, size_t lb)
+{
+    table->dgemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
+}
+double ddot_(const int *n, const double *x, const int *incx, const double *y, const int *incy) { return table->ddot(n, x, incx, y, incy); }
+static void own(const char *routine, const int *info, size_t length) { table->xerbla(routine, info, length); }
+void xerbla_(const char *routine, const int *info, size_t length) __attribute__((alias("own")));
+__attribute__((constructor)) static void start(void)
+{
+    static struct table told;
+    const int none = 0;
+    void *library = dlopen(getenv("TOLD"), RTLD_LAZY | RTLD_LOCAL);
+    handler *first = (handler *)dlsym(RTLD_DEFAULT, "xerbla_");
+    told.dgemm = (gemm *)dlsym(library, "dgemm_"), told.ddot = (dot *)dlsym(library, "ddot_");
+    told.xerbla = first == own ? (handler *)dlsym(library, "xerbla_") : first;
+    told.ddot(&none, NULL, &none, NULL, &none);
+    table = &told;
+}
+#else
+int main(void)
+{
+    const int n = 2, one = 1, bad = -1;
+    const double a[] = {1, 2, 3, 4}, alpha = 1, beta = 0;
+    double c[4];
+    for (int i = 0; i < 3; i++)
+        dgemm_("N", "T", &n, &n, &n, &alpha, a, &n, a, &n, &beta, c, &n, 1, 1);
+    dgemm_("N", "N", &n, &bad, &n, &alpha, a, &n, a, &n, &beta, c, &n, 1, 1);
+    return c[0] != 10 || c[1] != 14 || c[3] != 20 || ddot_(&n, a, &one, a, &one) != 5;
+}
+#endif
+END
+if [ -e "$OPENBLAS_DIR/libopenblas.so.0" ]; then
+    "$cc" -O2 -shared -fPIC -fsemantic-interposition -DSWITCH "$work/flexi.c" -o "$work/libflexi.so" &&
+        "$cc" "$work/flexi.c" -L"$work" -lflexi -Wl,-rpath,"$work" -o "$work/flexi" || exit 1
+    led() { # led WHAT BLAS PRELOAD : right products, and one report
+        { LD_LIBRARY_PATH=$OPENBLAS_DIR TOLD=$2 LD_PRELOAD=$3 timeout 20 "$work/flexi" > "$work/out" 2>&1; status=$?; } 2> /dev/null
+        [ $status = 0 ] || fail "$1 ends with $status: $(head -3 "$work/out")"
+        [ "$(grep -c '^ \*\* On entry to DGEMM  *parameter number  4 ' "$work/out")" = 1 ] || fail "$1 reports $(head -3 "$work/out")"
+    }
+    led "the test is wrong: FlexiBLAS without LIB" "$OPENBLAS_DIR/libopenblas.so.0" ""
+    led "FlexiBLAS under LIB" "$OPENBLAS_DIR/libopenblas.so.0" "$LIB"
+    led "FlexiBLAS that leads to LIB" "$LIB" ""
+    led "FlexiBLAS that leads to LIB, under LIB" "$LIB" "$LIB"
 fi
 
 # What LIB itself asks of a BLAS is right for integers of either width.

@@ -7,14 +7,14 @@ source=$(realpath "$(dirname "$0")/modules.c")
 cd "$(mktemp -d)"
 trap 'rm -rf "$PWD"' EXIT
 build() { "${CC:-cc}" -std=c11 -O1 "$@"; }
-for bits in 32 64; do
-    blas=libown_blas${bits/32/}.so
-    build -shared -fPIC -DBLAS -DINT=int${bits}_t "$source" -o "$blas" -Wl,-soname,"$blas"
-    build -shared -fPIC -DMODULE -DINT=int${bits}_t "$source" -o module$bits.so "$blas" -Wl,-rpath,"$PWD"
+for name in blas:32 blas64:64 blis64:64; do
+    blas=libown_${name%:*}.so int=int${name#*:}_t
+    build -shared -fPIC -DBLAS -DINT="$int" "$source" -o "$blas" -Wl,-soname,"$blas"
+    build -shared -fPIC -DMODULE -DINT="$int" "$source" -o "module_${name%:*}.so" "$blas" -Wl,-rpath,"$PWD"
 done
 build "$source" -o program -ldl
-for order in "32 64" "64 32" "64 32 64"; do
-    modules=$(for bits in $order; do echo "$PWD/module$bits.so"; done)
+for order in "blas blas64" "blas64 blas" "blas64 blas blas64" "blis64 blas"; do
+    modules=$(for blas in $order; do echo "$PWD/module_$blas.so"; done)
     ./program $modules # without LIB they are right
     LD_PRELOAD=$lib ./program $modules
 done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # t_preload.sh [LIB] — LIB preloaded into programs that did not ask for it. /bin/true opens no CUDA and no BLAS and is hardly slower. For a program
 # linked with a BLAS, one whose BLAS comes through another library, and one that loads it RTLD_LOCAL: a declined call reaches that BLAS exactly once,
-# with the caller's own arguments, although its cblas_dgemm calls its dgemm_; its ddot_ is still used, and no second BLAS is loaded.
+# with the caller's own arguments, although its cblas_dgemm calls its dgemm_; its ddot_ is still used, and no second BLAS is loaded. A library's own
+# function that happens to be called dgemm is left alone; MKL's dgemm is served.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -34,4 +35,33 @@ for program in direct indirect "plugin $work/libuser.so"; do
     echo "${program%% *}: $calls calls counted"
     [ "$calls" = 2 ] || fail "${program%% *}: $calls calls counted, not 2"
 done
+
+cat > "$work/own.c" << 'END'
+#if defined OWN /* a library with a function of its own */
+float dgemm(int n, float alpha, double beta, const double *x) { return n * alpha + (float)(beta * *x); }
+int wrong(void) { const double x = 7; return dgemm(3, 2, 5, &x) != 41; }
+#elif defined BLAS /* MKL's dgemm is its dgemm_ */
+void dgemm(const char *ta, const char *tb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
+           const double *b, const int *ldb, const double *beta, double *c, const int *ldc) { *c = *alpha * *a * *b; }
+__typeof(dgemm) dgemm_ __attribute__((alias("dgemm")));
+int wrong(void)
+{
+    const int one = 1;
+    const double x = 3, zero = 0;
+    double c;
+    return dgemm("N", "N", &one, &one, &one, &x, &x, &one, &x, &one, &zero, &c, &one), c != 27;
+}
+#else
+int wrong(void);
+int main(void) { return wrong(); }
+#endif
+END
+for kind in OWN BLAS; do
+    "$cc" -O1 -fPIC -fsemantic-interposition -shared -D$kind "$work/own.c" -o "$work/lib$kind.so" &&
+        "$cc" "$work/own.c" -L"$work" -l$kind -Wl,-rpath,"$work" -o "$work/$kind" && "$work/$kind" || exit 1
+    rm -f "$work/stats.json"
+    { GPUGEMM_STATS="$work/stats.json" LD_PRELOAD="$LIB" "$work/$kind"; status=$?; } 2> /dev/null
+    [ $status = 0 ] || fail "a dgemm ($kind) ends with $status"
+done
+[ "$(stat_of "$work/stats.json" calls)" = 1 ] || fail "MKL's dgemm was not served"
 finish

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <link.h>
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -178,6 +179,44 @@ static void fork_while_loading(void)
         exit(test_failures != 0);
     }
     wait_for(child, "a child forked while the BLAS is loaded");
+    pthread_join(thread, NULL);
+}
+
+static atomic_int listing; /* 1: a thread is inside the list of loaded objects; 2: it may leave */
+static int stay(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    (void)object, (void)size, (void)unused;
+    for (listing = 1; listing < 2;)
+        usleep(1000);
+    return 1;
+}
+
+static void *list(void *unused)
+{
+    dl_iterate_phdr(stay, NULL);
+    return unused;
+}
+
+/* In the child the list stays locked for ever. */
+static void fork_while_listing(void)
+{
+    pthread_t thread;
+    all_right("before");
+    pthread_create(&thread, NULL, list, NULL);
+    while (listing < 1)
+        usleep(1000);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        test_failures = 0;
+        for (int i = 0; i < 5; i++) { /* tiny ones first; some time after a look at the list there would be another */
+            right(i, "a child forked meanwhile");
+            usleep(20000);
+        }
+        exit(test_failures != 0);
+    }
+    wait_for(child, "a child forked while the program walks the list of objects");
+    listing = 2;
     pthread_join(thread, NULL);
 }
 
@@ -591,7 +630,7 @@ static void own_arithmetic(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"fork-while-loading", fork_while_loading}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
+} programs[] = {{"fork-first", fork_first}, {"fork-while-busy", fork_while_busy}, {"fork-while-loading", fork_while_loading}, {"fork-while-listing", fork_while_listing}, {"other-programs", other_programs}, {"exec-arrived", exec_arrived},
                 {"load-cycles", load_cycles}, {"in-constructor", in_constructor}, {"overwrites-environment", overwrites_environment}, {"interrupted", interrupted}, {"masked", masked},
                 {"guarded-memory", guarded_memory}, {"fork-by-signal", fork_by_signal}, {"exit-by-signal", exit_by_signal}, {"cancellation", cancellation},
                 {"many-threads", many_threads}, {"openmp", openmp}, {"closes-descriptors", closes_descriptors}, {"nobody-reads", nobody_reads},

@@ -12,7 +12,7 @@ same() { # same WHAT EXPECTED FOUND
     uniq -d "$2" | grep . && fail "$1: named twice"
 }
 
-printf '#define X(symbol, ...) symbol\n#include "symbols.def"\n#define X(symbol) symbol\n#define X_XERBLA X\n#include "forward.def"\n' |
+printf '#define X(symbol, ...) symbol\n#include "symbols.def"\n#define X(symbol) symbol\n#define X_XERBLA X\n#define X_BARE(symbol)\n#include "forward.def"\n' |
     "$cc" -E -P -x c -I"$root/src" - | words > "$work/tables"
 [ "$(wc -l < "$work/tables")" -gt 800 ] || fail "the tables could not be read"
 
