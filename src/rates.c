@@ -386,15 +386,14 @@ void gg_rates_set_start(double seconds)
 bool gg_rates_know(const char *gpu)
 {
     struct gg_rates *const rates = gg_rates();
-    const bool known = g.from_file && strcmp(g.gpu, gpu) == 0;
-    if (g.from_file && !known) { /* what the file says of the GPU is of another one; of the CPU it still holds */
+    if (g.from_file && strcmp(g.gpu, gpu) != 0) { /* what the file says of the GPU is of another one; of the CPU it still holds */
         _Atomic float *const seen = &rates->seen[GG_ON_GPU][0][0][0];
         for (int i = 0; i < 2 * GG_SHAPES * GG_WORKS; i++)
             atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
         g.measured[0] = 0;
     }
     snprintf(g.gpu, sizeof g.gpu, "%s", gpu);
-    return known;
+    return gg_rates_measured(); /* no: perhaps the GPU's memory was full when the file was written */
 }
 
 static void load(void)

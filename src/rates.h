@@ -67,8 +67,8 @@ void gg_rates_set_link(double up, double down, double pinned);
  * alone. */
 void gg_rates_set_start(double seconds);
 
-/* To be called when the GPU, with this name, is up: do the rates come from a file that was written with it? If not they must be measured,
- * and what calls took on another GPU is forgotten. */
+/* To be called when the GPU, with this name, is up: was its link measured by whoever wrote the file? If not it must be measured. Forgets what calls
+ * took on another GPU. */
 bool gg_rates_know(const char *gpu);
 
 /* Reads a cache file's contents, which must be `machine`'s, into *rates. False: they are not to be used. */

@@ -93,6 +93,7 @@ damage "cut short" head -5
 damage "another machine's" sed '1s/libgpugemm/libother/'
 damage "another GPU's" sed '2s/with .*/with another/; s/^end/took 1 1 0 20 3\ntook 0 1 0 20 3\nend/'
 [ "$(grep -c '^took 1' "$file") $(grep -c '^took 0' "$file")" = "0 1" ] || fail "cache: another GPU's: what is kept of it: $(grep took "$file")"
+damage "never measured" sed '2s/measured [^ ]*/measured never/' # the GPU's memory was full
 damage "not a number" sed 's/^up .*/up nan/'
 damage "negative" sed 's/^gpu_latency .*/gpu_latency -1/'
 damage "a name too many" sed 's/^down/sideways/'
