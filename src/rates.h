@@ -71,7 +71,7 @@ void gg_rates_set_start(double seconds);
  * took on another GPU. */
 bool gg_rates_know(const char *gpu);
 
-/* Reads a cache file's contents, which must be `machine`'s, into *rates. False: they are not to be used. */
+/* Reads a cache file's contents, which must be `machine`'s, into *rates, which hold the defaults. False: they are not to be used. */
 bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, char when[32], char gpu[64]);
 
 /* Writes the cache file: $XDG_CACHE_HOME/gpugemm/ or ~/.cache/gpugemm/, one file per combination of CPU, threads, NVIDIA driver, GPUGEMM_DEVICES and

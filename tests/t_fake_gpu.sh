@@ -96,6 +96,8 @@ damage "another GPU's" sed '2s/with .*/with another/; s/^end/took 1 1 0 20 3\nto
 damage "never measured" sed '2s/measured [^ ]*/measured never/' # the GPU's memory was full
 damage "not a number" sed 's/^up .*/up nan/'
 damage "negative" sed 's/^gpu_latency .*/gpu_latency -1/'
+damage "absurd" sed 's/^start .*/start 4e17/'
+damage "a number cut in two" sed 's/^up ./&\//'
 damage "a name too many" sed 's/^down/sideways/'
 damage "bytes" tr a-z '\200-\231'
 rm "$file" && mkdir "$file" && cached "a folder in its place" && rmdir "$file"
