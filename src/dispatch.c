@@ -130,7 +130,9 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return d;
     }
     d.wait = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
-    d.start = d.wait || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING);
+    d.start = d.wait || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING) ||
+              (gain <= 0 && d.model_gpu < d.seconds_cpu && /* only what an earlier process saw speaks against it: a try of it includes its start */
+               gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu + f->start_left));
     if (!d.wait) {
         d.path = GG_PATH_CPU;
         d.reason = gain <= 0 ? GG_TOO_SMALL : d.start || f->gpu == GG_GPU_STARTING ? GG_STARTING : GG_NOT_YET;

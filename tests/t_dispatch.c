@@ -231,6 +231,20 @@ int main(void)
     off.lost = 0.3;
     CHECK(gg_dispatch(&p, &off).start && !gg_dispatch(&p, &off).wait && gg_dispatch(&p, &off).reason == GG_STARTING);
 
+    /* An earlier process, beside another that used the GPU, saw the GPU slower than it is, and so slower than the CPU: like calls that go on long
+     * enough start it all the same. They do not if the model itself says that the CPU is faster. */
+    off = facts(GG_MODE_AUTO, GG_GPU_OFF);
+    p = square(256);
+    const int shape = gg_shape(&p), work = gg_work(&p);
+    rates.seen[GG_ON_CPU][p.type][shape][work] = 1;
+    rates.seen[GG_ON_GPU][p.type][shape][work] = 4;
+    rates.since[p.type][shape][work] = 5;
+    CHECK(!gg_dispatch(&p, &off).start && gg_dispatch(&p, &off).reason == GG_TOO_SMALL);
+    rates.since[p.type][shape][work] = 10;
+    CHECK(gg_dispatch(&p, &off).start && !gg_dispatch(&p, &off).wait && gg_dispatch(&p, &off).reason == GG_TOO_SMALL);
+    rates.seen[GG_ON_CPU][p.type][shape][work] = 0.1f;
+    CHECK(!gg_dispatch(&p, &off).start);
+
     /* OpenBLAS cuts C among its threads. With a small C most threads have nothing to do, and this is known without a try (H200: 110 ms and 11). */
     static struct gg_rates fresh;
     gg_rates_default(&fresh, 16);
