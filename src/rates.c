@@ -371,9 +371,18 @@ void gg_rates_learn(int who, const struct gg_gemm *p, double model, double secon
     atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model), memory_order_relaxed);
 }
 
+/* What calls took on the GPU, as multiples of predictions for another GPU or link. */
+static void forget_gpu(struct gg_rates *rates)
+{
+    _Atomic float *const seen = &rates->seen[GG_ON_GPU][0][0][0];
+    for (int i = 0; i < 2 * GG_SHAPES * GG_WORKS; i++)
+        atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+}
+
 void gg_rates_set_link(double up, double down, double pinned)
 {
     struct gg_rates *rates = gg_rates();
+    forget_gpu(rates);
     rates->up = up;
     rates->down = down;
     rates->pinned = pinned;
@@ -393,9 +402,7 @@ bool gg_rates_know(const char *gpu)
 {
     struct gg_rates *const rates = gg_rates();
     if (g.from_file && strcmp(g.gpu, gpu) != 0) { /* what the file says of the GPU is of another one; of the CPU it still holds */
-        _Atomic float *const seen = &rates->seen[GG_ON_GPU][0][0][0];
-        for (int i = 0; i < 2 * GG_SHAPES * GG_WORKS; i++)
-            atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+        forget_gpu(rates);
         g.measured[0] = 0;
     }
     snprintf(g.gpu, sizeof g.gpu, "%s", gpu);

@@ -70,7 +70,10 @@ if [ "$forced" != gpu ]; then
         json "x['host']['path'] == 'cpu' and x['device']['path'] == 'none'" explain --json 64
     fi
 else
+    XDG_CACHE_HOME=$work expect 0 'multiprocessors' info # measures the link and writes the file
+    sed -i 's/^measured [^ ]*/measured long-ago/' "$work"/gpugemm/rates-*
     XDG_CACHE_HOME=$work expect 0 'gemm' tune
+    grep -q '^measured long-ago' "$work"/gpugemm/rates-* && fail "tune did not measure the link"
     XDG_CACHE_HOME=$work expect 0 'predicted: CPU .*, GPU .* with all copies: .* times as fast$' explain 2048
     expect 0 'GPU, staged' explain 4096
     expect 0 'ok *GPU' check
