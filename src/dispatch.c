@@ -32,6 +32,14 @@ static struct gg_decision cpu(enum gg_reason reason)
     return (struct gg_decision){.path = GG_PATH_CPU, .reason = reason};
 }
 
+static struct gg_decision too_small(const struct gg_gemm *p, const struct gg_rates *rates)
+{
+    struct gg_decision d = cpu(GG_TOO_SMALL);
+    d.model_cpu = gg_cpu_model(p, rates);
+    d.seconds_cpu = corrected(d.model_cpu, seen(p, rates, GG_ON_CPU));
+    return d;
+}
+
 /* Could any memory hold the operands? If not, byte counts overflow, and the later stages are not made for that. */
 static bool is_possible(const struct gg_gemm *p)
 {
@@ -83,6 +91,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return cpu(GG_EMPTY);
     if (f->mode == GG_MODE_CPU)
         return cpu(GG_CPU_FORCED);
+    if (f->mode == GG_MODE_AUTO && gg_is_tiny(p->m, p->n, p->k))
+        return too_small(p, f->rates);
     if (d.reason != GG_OK)
         return cpu(d.reason);
     if (!f->round_to_nearest)
@@ -94,11 +104,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     const bool forced = f->mode == GG_MODE_GPU;
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
-    if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) {
-        struct gg_decision no = cpu(GG_TOO_SMALL); /* the copies alone take too long, whichever kernel */
-        no.model_cpu = d.model_cpu, no.seconds_cpu = d.seconds_cpu;
-        return no;
-    }
+    if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) /* the copies alone take too long, whichever kernel */
+        return too_small(p, rates);
     if (up) {
         const struct gg_gemm staged = gg_as_staged(*p);
         d.choice = gg_select(&staged, f->arch, f->kernel);

@@ -40,6 +40,15 @@ static inline bool gg_is_empty(const struct gg_gemm *p)
     return p->m == 0 || p->n == 0 || p->k == 0 || p->alpha == 0;
 }
 
+/* Is the problem too small for any GPU (its latency alone costs more), with none of m, n and k 0? Uses only integer multiplications, because such
+ * calls come by the million. With operands in host memory they are GG_TOO_SMALL; gg_serve does not ask gg_dispatch first, entry.c does not even call
+ * gg_serve. */
+static inline bool gg_is_tiny(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t most = 64 * 64 * 64;
+    return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most;
+}
+
 /* The rates in force on this machine, and all other facts for operands in host memory; serve.c gathers them. */
 struct gg_facts gg_host_facts(void);
 

@@ -40,6 +40,8 @@ static const struct {
 } rows[] = {
     {8, GG_MODE_AUTO, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_TOO_SMALL, 0, 0},
     {8, GG_MODE_AUTO, GG_GPU_OFF, H, H, H, GG_PATH_CPU, GG_TOO_SMALL, 0, 0},
+    {8, GG_MODE_AUTO, GG_GPU_NONE, H, H, H, GG_PATH_CPU, GG_TOO_SMALL, 0, 0}, /* gg_serve does not ask whether there is a GPU */
+    {8, GG_MODE_CPU, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_CPU_FORCED, 0, 0},
     {8, GG_MODE_GPU, GG_GPU_READY, H, H, H, GG_PATH_STAGED, GG_GPU_FORCED, 0, 0},
     {8, GG_MODE_GPU, GG_GPU_OFF, H, H, H, GG_PATH_STAGED, GG_GPU_FORCED, 1, 1},
     {0, GG_MODE_GPU, GG_GPU_READY, H, H, H, GG_PATH_CPU, GG_EMPTY, 0, 0},
@@ -256,6 +258,11 @@ int main(void)
     CHECK(gg_dispatch(&p, &first).path == GG_PATH_STAGED && gg_dispatch(&p, &first).reason == GG_OK);
     p.type = GG_D;
     CHECK(gg_dispatch(&p, &first).path == GG_PATH_STAGED && gg_dispatch(&p, &first).reason == GG_OK);
+
+    /* The smallest products stay on the CPU, whatever is predicted, because gg_serve sends them there without asking. */
+    p = (struct gg_gemm){.type = GG_D, .b_kmajor = true, .m = 2, .n = 1024, .k = 74, .lda = 2, .ldb = 74, .ldc = 2, .alpha = 1};
+    gg_rates_default(&fresh, 2);
+    CHECK(gg_dispatch(&p, &first).path == GG_PATH_CPU && gg_dispatch(&p, &first).reason == GG_TOO_SMALL);
 
     /* Absurd sizes get an answer too. */
     p = square(INT64_MAX / 2);
