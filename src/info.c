@@ -6,6 +6,7 @@
 #include "config.h"
 #include "dispatch.h"
 #include "gpugemm.h"
+#include "json.h"
 #include "kernels.h"
 #include "real.h"
 #include "serve.h"
@@ -169,13 +170,9 @@ static void print_text(FILE *out)
 
 static void put_string(FILE *out, const char *key, const char *text, const char *after)
 {
-    fprintf(out, "\"%s\": \"", key);
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\' || (unsigned char)*text < ' ')
-            fprintf(out, "\\u%04x", (unsigned char)*text);
-        else
-            fputc(*text, out);
-    fprintf(out, "\"%s", after);
+    fprintf(out, "\"%s\": ", key);
+    gg_json_string(out, text);
+    fputs(after, out);
 }
 
 static void print_json(FILE *out)
