@@ -285,12 +285,6 @@ static bool start(void *driver)
     const char *list = gg_config()->devices;
     for (int i = 0; list ? *list != 0 : i < count; i++) {
         int ordinal = list ? gg_next_device(&list) : i;
-        if (ordinal < 0) {
-            gg_warn("GPUGEMM_DEVICES=%s cannot be read; the default is used", gg_config()->devices);
-            list = NULL;
-            i = -1;
-            continue;
-        }
         struct gg_device *dev = ordinal < count ? open_device(ordinal, NULL) : NULL;
         if (dev) {
             g.host_device = dev;

@@ -41,6 +41,7 @@ if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: the CPU's speed
     OPENBLAS_CORETYPE=Prescott expect 0 'set OPENBLAS_CORETYPE=' info
 fi
 json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas'] and x['rates']['to_gpu'] > 1e8 and (x['gpu'] is None) == (x['square_from']['dgemm'] == 0)" info --json
+GPUGEMM_DEVICES=0,x GPUGEMM_MODE=fast json 'not x["options"]["GPUGEMM_DEVICES"] and not x["options"]["GPUGEMM_MODE"]' info --json # the defaults are in force
 GPUGEMM_STATS=$'/a "\\\001\303\251\377' json 'x["options"]["GPUGEMM_STATS"] == "/a \"\\\x01\xe9\ufffd"' info --json # JSON is UTF-8, a path need not be
 blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
 GPUGEMM_BLAS=$blas expect 0 'CPU BLAS .*, named by GPUGEMM_BLAS' info
