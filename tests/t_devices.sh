@@ -65,7 +65,14 @@ if [ "$4" = real ]; then # the driver itself reads CUDA_VISIBLE_DEVICES
         says "GPUGEMM_DEVICES=$list" "(device 1)" GPUGEMM_DEVICES=$list
     done
 else # the first GPU is in exclusive use, the next is available
-    export FAKE_CUDA_DEVICES=3
+    # The size from which square products go to the GPU is one from which all do, also where a class of sizes between others was faster on the CPU
+    export XDG_CACHE_HOME=$work/cache GPUGEMM_MODE=auto
+    "$command" info > "$work/info" && sed -i 's/^end/took 0 1 0 17 0.25\ntook 1 1 0 17 4\nend/' "$work"/cache/gpugemm/rates-*
+    "$command" explain 300 > "$work/out"
+    from=$(sed -n 's/^Square products .* from n = \([0-9]*\) on\./\1/p' "$work/out")
+    grep -q 'in host memory *CPU: faster' "$work/out" && [ "${from:-0}" -gt 300 ] || fail "300 stays on the CPU, and from $from on none does: $(cat "$work/out")"
+    "$command" info | grep -q "dgemm n = $from:" || fail "info and explain do not agree: $from and $("$command" info | grep ^Threshold)"
+    export XDG_CACHE_HOME=/dev/null GPUGEMM_MODE=gpu FAKE_CUDA_DEVICES=3
     right "the second of three" 0 FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"
     [ "$gpu" -gt 0 ] || fail "the second of three: nothing on the GPU"
     says "the second of three" "(device 1)" FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"

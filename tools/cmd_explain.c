@@ -56,19 +56,24 @@ static int answer(const struct question *q, int in_gpu_memory, const int64_t siz
     return ask(q->routine, trans(q->trans[0]), trans(q->trans[1]), size[0], size[1], size[2], q->beta, in_gpu_memory, q->gpu, d, sizeof *d);
 }
 
-/* The smallest n from which on the square product goes to the GPU, or 0 and in *why the reason why none does. */
+/* Does the square product go to the GPU? If not, *why is the reason. */
+static bool goes_to_gpu(const struct question *q, int64_t n, const char **why)
+{
+    struct gpugemm_decision d;
+    answer(q, 0, (int64_t[]){n, n, n}, &d);
+    *why = d.reason;
+    return strcmp(d.path, "cpu") != 0;
+}
+
+/* The smallest n from which on all square products go to the GPU; 0: the largest does not, and *why says why. As in info.c. */
 static int64_t crossover(const struct question *q, const char **why)
 {
-    int64_t low = 0, high = 32768;
-    struct gpugemm_decision d;
-    answer(q, 0, (int64_t[]){high, high, high}, &d);
-    *why = d.reason;
-    if (strcmp(d.path, "cpu") == 0)
-        return 0;
+    int64_t low = 32768, high = 0;
+    for (; low > 0 && goes_to_gpu(q, low, why); low -= 1 + low / 256)
+        high = low;
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;
-        answer(q, 0, (int64_t[]){middle, middle, middle}, &d);
-        *(strcmp(d.path, "cpu") ? &high : &low) = middle;
+        *(goes_to_gpu(q, middle, why) ? &high : &low) = middle;
     }
     return high;
 }
