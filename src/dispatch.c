@@ -79,7 +79,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
 
     if (any) { /* no CPU can read the operands: the GPU or nobody */
         d.path = all ? GG_PATH_DEVICE : GG_PATH_STAGED;
-        d.start = d.wait = !up && d.reason == GG_OK;
+        d.start = !up && d.reason == GG_OK;
+        d.wait = d.start ? GG_PATIENCE : 0;
         if (up)
             d.choice = gg_select(p, f->arch, f->kernel);
         if (d.reason == GG_OK)
@@ -116,7 +117,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     d.seconds_gpu = corrected(d.model_gpu, seen_gpu);
     if (forced) {
         d.reason = GG_GPU_FORCED;
-        d.start = d.wait = !up;
+        d.start = !up;
+        d.wait = d.start ? GG_PATIENCE : 0;
         return d;
     }
     double gain = d.seconds_cpu - d.seconds_gpu, cost = d.seconds_cpu > d.seconds_gpu ? d.seconds_cpu / d.seconds_gpu : d.seconds_gpu / d.seconds_cpu;
@@ -136,11 +138,12 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         d.reason = d.reason != GG_OK ? d.reason : gpu ? GG_OK : GG_TOO_SMALL;
         return d;
     }
-    d.wait = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
-    d.start = d.wait || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING) ||
+    const bool worth_waiting = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
+    d.wait = worth_waiting ? gain : 0; /* not longer: the GPU may come later than expected */
+    d.start = worth_waiting || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING) ||
               (gain <= 0 && d.model_gpu < d.seconds_cpu && /* only what an earlier process saw speaks against it: a try of it includes its start */
                gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu + f->start_left));
-    if (!d.wait) {
+    if (!worth_waiting) {
         d.path = GG_PATH_CPU;
         d.reason = gain <= 0 ? GG_TOO_SMALL : d.start || f->gpu == GG_GPU_STARTING ? GG_STARTING : GG_NOT_YET;
     }

@@ -24,7 +24,7 @@ struct gg_decision {
     enum gg_path path;
     enum gg_reason reason;
     bool start;                      /* bring the GPU up in the background: it would have been faster */
-    bool wait;                       /* … and wait for it: it would be faster even so, or the operands leave no choice */
+    double wait;                     /* … and wait for it, at most so many seconds: it would be faster even so, or the operands leave no choice */
     struct gg_choice choice;         /* valid when arch was known and path is not CPU */
     double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
     double model_cpu, model_gpu;     /* the same before correction by how long similar calls took */

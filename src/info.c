@@ -14,7 +14,7 @@
 
 static void print_gpu(FILE *out)
 {
-    const struct gg_device *dev = gg_gpu_wait() ? gg_gpu_default() : NULL;
+    const struct gg_device *dev = gg_gpu_wait(GG_PATIENCE) ? gg_gpu_default() : NULL;
     if (!dev) {
         fprintf(out, "GPU        none: %s. The CPU serves every call.\n", gg_gpu_trouble());
         return;
@@ -185,7 +185,7 @@ static void put_string(FILE *out, const char *key, const char *text, const char 
 
 static void print_json(FILE *out)
 {
-    const struct gg_device *dev = gg_gpu_wait() ? gg_gpu_default() : NULL;
+    const struct gg_device *dev = gg_gpu_wait(GG_PATIENCE) ? gg_gpu_default() : NULL;
     fputc('{', out);
     put_string(out, "version", gpugemm_version(), ", \"gpu\": ");
     if (dev) {

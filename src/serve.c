@@ -111,17 +111,14 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
         return false;
     }
     struct gg_decision d = gg_dispatch(p, &facts);
-    if (d.start) {
-        if (d.wait)
-            gg_gpu_wait();
-        else
-            gg_gpu_start();
-    }
-    if (d.wait) {
+    if (d.start)
+        gg_gpu_start();
+    if (d.wait > 0) {
+        gg_gpu_wait(d.wait);
         dev = gather(p, to_nearest, where, &facts);
         d = gg_dispatch(p, &facts);
     }
-    record->reason = d.reason;
+    record->reason = d.reason = d.wait > 0 ? GG_STARTING : d.reason; /* still to wait: it has waited in vain */
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
     /* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. */

@@ -201,7 +201,7 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
     size_t size;
     FILE *out = open_memstream(&text, &size);
     float *a = malloc(operand), *b = malloc(operand), *c = malloc(operand);
-    bool able = a && b && c && gg_gpu_wait();
+    bool able = a && b && c && gg_gpu_wait(GG_PATIENCE);
     for (size_t i = 0; able && i < operand / sizeof *a; i++) { /* ordinary numbers, as floats and as doubles */
         a[i] = (float)(i / 2 % 1009) / 1009 + 1;
         b[i] = (float)(i / 2 % 997) / 997 + 1;

@@ -108,6 +108,21 @@ wait
 whole "six processes at a time"
 cache=$work/out1 cached "no folder can be made"
 
+# A driver that takes its time
+mkdir "$work/slow"
+cat > "$work/slow.c" << 'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+int cuInit(unsigned flags)
+{
+    sleep(4);
+    return ((int (*)(unsigned))dlsym(RTLD_NEXT, "cuInit"))(flags);
+}
+END
+"${CC:-cc}" -shared -fPIC -o "$work/slow/libcuda.so.1" "$work/slow.c" -Wl,--no-as-needed "$work/driver/libcuda.so.1" -ldl &&
+    on_fake "a late GPU" LD_LIBRARY_PATH="$work/slow" GPUGEMM_MODE=auto "$bin/t_late"
+
 # Useless drivers: one that lacks what we need, one whose file cannot be loaded. The CPU serves, and the statistics say why.
 useless() { # useless WHAT SAID
     on_fake "$1" LD_LIBRARY_PATH="$work/useless" GPUGEMM_STATS=1 "$bin/t_exact"
