@@ -117,7 +117,7 @@ void gpugemm_stats_reset(void);
 struct gpugemm_decision {
     const char *routine;    /* "sgemm", "dgemm"; "" before the first call */
     const char *path;       /* "cpu", "device", "staged" */
-    const char *kernel;     /* the kernel's name, "" for the CPU */
+    const char *kernel;     /* the kernel's name, "" for the CPU; from gpugemm_explain, the kernel that was compared with the CPU */
     const char *reason;     /* why this path */
     int64_t m, n, k;        /* as normalised to column-major C */
     double predicted_cpu;   /* seconds, by the cost model; 0 where the decision did not need it */

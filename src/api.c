@@ -102,10 +102,7 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
     return gemm(GG_D, (int)layout, (int)transa, (int)transb, &x, stream, __builtin_return_address(0));
 }
 
-int gpugemm_warmup(void)
-{
-    return gg_gpu_wait() ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;
-}
+int gpugemm_warmup(void) { return gg_gpu_wait(GG_PATIENCE) ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU; }
 
 size_t gpugemm_release(void)
 {

@@ -56,6 +56,14 @@ static bool read_TEXT(const char *text, const char **value)
     return true;
 }
 
+static bool read_DEVICES(const char *text, const char **value)
+{
+    *value = text;
+    while (*text && gg_next_device(&text) >= 0)
+        ;
+    return !*text;
+}
+
 /* A row's name; helpers of the kernels do not count. */
 static bool read_KERNEL(const char *text, const char **value)
 {
@@ -118,7 +126,7 @@ static void read_environment(void)
 {
     int saved = errno;
     gg_config_fill(&g.config, secure_getenv);
-    const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all options of kind TEXT */
+    const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all that point into it */
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i]) /* programs write over the environment (setproctitle) */
             *texts[i] = strdup(*texts[i]);

@@ -14,6 +14,7 @@ struct gg_config {
 #define GG_MODE_T enum gg_mode
 #define GG_PRECISION_T enum gg_precision
 #define GG_TEXT_T const char *
+#define GG_DEVICES_T const char *
 #define GG_KERNEL_T const char *
 #define GG_BYTES_T int64_t
 #define GG_COUNT_T int64_t

@@ -32,6 +32,14 @@ static struct gg_decision cpu(enum gg_reason reason)
     return (struct gg_decision){.path = GG_PATH_CPU, .reason = reason};
 }
 
+static struct gg_decision too_small(const struct gg_gemm *p, const struct gg_rates *rates)
+{
+    struct gg_decision d = cpu(GG_TOO_SMALL);
+    d.model_cpu = gg_cpu_model(p, rates);
+    d.seconds_cpu = corrected(d.model_cpu, seen(p, rates, GG_ON_CPU));
+    return d;
+}
+
 /* Could any memory hold the operands? If not, byte counts overflow, and the later stages are not made for that. */
 static bool is_possible(const struct gg_gemm *p)
 {
@@ -71,7 +79,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
 
     if (any) { /* no CPU can read the operands: the GPU or nobody */
         d.path = all ? GG_PATH_DEVICE : GG_PATH_STAGED;
-        d.start = d.wait = !up && d.reason == GG_OK;
+        d.start = !up && d.reason == GG_OK;
+        d.wait = d.start ? GG_PATIENCE : 0;
         if (up)
             d.choice = gg_select(p, f->arch, f->kernel);
         if (d.reason == GG_OK)
@@ -83,6 +92,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         return cpu(GG_EMPTY);
     if (f->mode == GG_MODE_CPU)
         return cpu(GG_CPU_FORCED);
+    if (f->mode == GG_MODE_AUTO && gg_is_tiny(p->m, p->n, p->k))
+        return too_small(p, f->rates);
     if (d.reason != GG_OK)
         return cpu(d.reason);
     if (!f->round_to_nearest)
@@ -94,11 +105,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     const bool forced = f->mode == GG_MODE_GPU;
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
-    if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) {
-        struct gg_decision no = cpu(GG_TOO_SMALL); /* the copies alone take too long, whichever kernel */
-        no.model_cpu = d.model_cpu, no.seconds_cpu = d.seconds_cpu;
-        return no;
-    }
+    if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) /* the copies alone take too long, whichever kernel */
+        return too_small(p, rates);
     if (up) {
         const struct gg_gemm staged = gg_as_staged(*p);
         d.choice = gg_select(&staged, f->arch, f->kernel);
@@ -109,7 +117,8 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     d.seconds_gpu = corrected(d.model_gpu, seen_gpu);
     if (forced) {
         d.reason = GG_GPU_FORCED;
-        d.start = d.wait = !up;
+        d.start = !up;
+        d.wait = d.start ? GG_PATIENCE : 0;
         return d;
     }
     double gain = d.seconds_cpu - d.seconds_gpu, cost = d.seconds_cpu > d.seconds_gpu ? d.seconds_cpu / d.seconds_gpu : d.seconds_gpu / d.seconds_cpu;
@@ -129,9 +138,12 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         d.reason = d.reason != GG_OK ? d.reason : gpu ? GG_OK : GG_TOO_SMALL;
         return d;
     }
-    d.wait = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
-    d.start = d.wait || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING);
-    if (!d.wait) {
+    const bool worth_waiting = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
+    d.wait = worth_waiting ? gain : 0; /* not longer: the GPU may come later than expected */
+    d.start = worth_waiting || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING) ||
+              (gain <= 0 && d.model_gpu < d.seconds_cpu && /* only what an earlier process saw speaks against it: a try of it includes its start */
+               gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu + f->start_left));
+    if (!worth_waiting) {
         d.path = GG_PATH_CPU;
         d.reason = gain <= 0 ? GG_TOO_SMALL : d.start || f->gpu == GG_GPU_STARTING ? GG_STARTING : GG_NOT_YET;
     }

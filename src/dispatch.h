@@ -24,7 +24,7 @@ struct gg_decision {
     enum gg_path path;
     enum gg_reason reason;
     bool start;                      /* bring the GPU up in the background: it would have been faster */
-    bool wait;                       /* … and wait for it: it would be faster even so, or the operands leave no choice */
+    double wait;                     /* … and wait for it, at most so many seconds: it would be faster even so, or the operands leave no choice */
     struct gg_choice choice;         /* valid when arch was known and path is not CPU */
     double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
     double model_cpu, model_gpu;     /* the same before correction by how long similar calls took */
@@ -38,6 +38,15 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
 static inline bool gg_is_empty(const struct gg_gemm *p)
 {
     return p->m == 0 || p->n == 0 || p->k == 0 || p->alpha == 0;
+}
+
+/* Is the problem too small for any GPU (its latency alone costs more), with none of m, n and k 0? Uses only integer multiplications, because such
+ * calls come by the million. With operands in host memory they are GG_TOO_SMALL; gg_serve does not ask gg_dispatch first, entry.c does not even call
+ * gg_serve. */
+static inline bool gg_is_tiny(int64_t m, int64_t n, int64_t k)
+{
+    const int64_t most = 64 * 64 * 64;
+    return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most;
 }
 
 /* The rates in force on this machine, and all other facts for operands in host memory; serve.c gathers them. */

@@ -74,7 +74,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
     p.lda = gg_max(1, p.a_kmajor ? k : m);
     p.ldb = gg_max(1, p.b_kmajor ? k : n);
     p.ldc = gg_max(1, m);
-    bool up = !gpu && gg_gpu_wait();
+    bool up = !gpu && gg_gpu_wait(GG_PATIENCE);
     struct gg_facts facts = gg_host_facts();
     if (gpu) {
         facts.gpu = GG_GPU_READY;

@@ -189,7 +189,7 @@ static int attribute(CUdevice device, CUdevice_attribute what, bool *good)
     return value;
 }
 
-/* The device of `context`; with NULL the primary context of `ordinal`. Under g.lock. */
+/* The device of `context`; with NULL the primary context of `ordinal`. Under g.lock, except in start(). */
 static struct gg_device *open_device(int ordinal, CUcontext context)
 {
     CUdevice device;
@@ -270,11 +270,9 @@ void gg_gpu_replace(struct gg_device *gone)
     pthread_mutex_unlock(&g.lock);
 }
 
-/* Tries the ordinals of GPUGEMM_DEVICES, else 0, 1, …; the first that opens serves host operands. Under g.lock. */
-static bool start(void *driver)
+/* Tries the ordinals of GPUGEMM_DEVICES, else 0, 1, …; the first that opens serves host operands. Nobody else looks at the devices meanwhile. */
+static bool start(void)
 {
-    if (!load_driver(driver))
-        return false;
     CUresult e = gg_cu.cuInit(0);
     int count = 0;
     if (e == CUDA_SUCCESS)
@@ -292,12 +290,6 @@ static bool start(void *driver)
     const char *list = gg_config()->devices;
     for (int i = 0; list ? *list != 0 : i < count; i++) {
         int ordinal = list ? gg_next_device(&list) : i;
-        if (ordinal < 0) {
-            gg_warn("GPUGEMM_DEVICES=%s cannot be read; the default is used", gg_config()->devices);
-            list = NULL;
-            i = -1;
-            continue;
-        }
         struct gg_device *dev = ordinal < count ? open_device(ordinal, NULL) : NULL;
         if (dev) {
             g.host_device = dev;
@@ -337,6 +329,7 @@ double gg_gpu_start_left(void)
     if (state != GG_GPU_STARTING)
         return state == GG_GPU_OFF ? whole : 0;
     double left = whole - (gg_now() - g.started);
+    left = left < 0 ? -left : left; /* what takes longer than expected is expected to take as long again */
     return left > least ? left : least;
 }
 
@@ -369,8 +362,9 @@ static void *starter(void *unused)
     void *driver = open_driver();
     pthread_mutex_lock(&g.lock);
     atomic_store(&g.loading, true);
-    bool up = start(driver);
+    bool up = load_driver(driver);
     pthread_mutex_unlock(&g.lock);
+    up = up && start(); /* without the lock, because cuInit can take minutes, and calls that wait may give up */
     if (up && gg_gpu_enter(g.host_device)) {
         if (g.from_nothing) /* only then is the time meaningful: where the program had made the context it took 1 ms, but the next process would wait
                              * 0.2 s */
@@ -408,19 +402,20 @@ void gg_gpu_start(void)
 
 /* A caller inside a library's constructor holds the loader's lock, which the starter needs, so it would wait in vain: it gives up after for_loader.
  * Nor does anybody wait for ever for a driver that does not come back. */
-bool gg_gpu_wait(void)
+bool gg_gpu_wait(double most)
 {
-    const double for_loader = 2, for_driver = 60; /* seconds */
+    const double for_loader = 2, begun = gg_now(); /* seconds */
     gg_gpu_start();
     if (gg_gpu_state() == GG_GPU_STARTING) {
         pthread_mutex_lock(&g.lock);
         while (gg_gpu_state() == GG_GPU_STARTING) {
-            double left = g.started + (atomic_load(&g.loading) ? for_driver : for_loader) - gg_now();
+            const double given_up = g.started + (atomic_load(&g.loading) ? GG_PATIENCE : for_loader);
+            const double left = (given_up < begun + most ? given_up : begun + most) - gg_now();
             if (left <= 0)
                 break;
             struct timespec until;
             clock_gettime(CLOCK_MONOTONIC, &until);
-            until.tv_nsec += 100000000; /* checks the deadline ten times a second */
+            until.tv_nsec += left < 0.1 ? (long)(1e9 * left) : 100000000; /* checks the deadlines ten times a second */
             until.tv_sec += until.tv_nsec / 1000000000;
             until.tv_nsec %= 1000000000;
             pthread_cond_clockwait(&g.changed, &g.lock, CLOCK_MONOTONIC, &until);

@@ -45,7 +45,9 @@ enum gg_gpu_state { GG_GPU_OFF, GG_GPU_STARTING, GG_GPU_READY, GG_GPU_NONE, GG_G
 enum gg_gpu_state gg_gpu_state(void);
 double gg_gpu_start_left(void); /* seconds until READY, estimated; 0 when it is */
 void gg_gpu_start(void);        /* in the background; idempotent */
-bool gg_gpu_wait(void);         /* starts it if need be and waits, within limits; returns whether it is READY */
+bool gg_gpu_wait(double most);  /* starts it if need be and waits, at most so many seconds; returns whether it is READY */
+
+enum { GG_PATIENCE = 60 }; /* seconds after which nobody waits any longer for a driver that does not come back */
 
 /* The GPU for host operands: the first of GPUGEMM_DEVICES. NULL unless READY. */
 struct gg_device *gg_gpu_default(void);

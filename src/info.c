@@ -6,6 +6,7 @@
 #include "config.h"
 #include "dispatch.h"
 #include "gpugemm.h"
+#include "json.h"
 #include "kernels.h"
 #include "real.h"
 #include "serve.h"
@@ -13,7 +14,7 @@
 
 static void print_gpu(FILE *out)
 {
-    const struct gg_device *dev = gg_gpu_wait() ? gg_gpu_default() : NULL;
+    const struct gg_device *dev = gg_gpu_wait(GG_PATIENCE) ? gg_gpu_default() : NULL;
     if (!dev) {
         fprintf(out, "GPU        none: %s. The CPU serves every call.\n", gg_gpu_trouble());
         return;
@@ -41,25 +42,33 @@ static void print_blas(FILE *out)
         fprintf(out, "CPU BLAS   none found: a program must bring its own, or GPUGEMM_BLAS name one (apt install libopenblas0)\n");
 }
 
-/* The smallest n from which a square product, column-major NN in the precision in force, goes to the GPU; 0: none does, and *d says why. */
+/* Does a square product, column-major NN in the precision in force, go to the GPU? If not, *d says why. */
+static bool goes_to_gpu(enum gg_type type, int64_t n, const struct gg_facts *f, struct gg_decision *d)
+{
+    struct gg_gemm p = {.type = type,
+                        .b_kmajor = true,
+                        .m = n,
+                        .n = n,
+                        .k = n,
+                        .lda = n,
+                        .ldb = n,
+                        .ldc = n,
+                        .alpha = 1,
+                        .precision = type == GG_S ? gg_precision_in_force() : GG_STRICT};
+    *d = gg_dispatch(&p, f);
+    return d->path != GG_PATH_CPU;
+}
+
+/* The smallest n from which on all square products go to the GPU; 0: the largest does not, and *d says why. Searched from above in small steps,
+ * because what calls took may keep a class of sizes on the CPU between others. cmd_explain.c does the same. */
 static int64_t first_on_gpu(enum gg_type type, const struct gg_facts *f, struct gg_decision *d)
 {
-    int64_t low = 0, high = 32768, n = high;
-    for (; high - low > 1; n = (low + high) / 2) {
-        struct gg_gemm p = {.type = type,
-                            .b_kmajor = true,
-                            .m = n,
-                            .n = n,
-                            .k = n,
-                            .lda = n,
-                            .ldb = n,
-                            .ldc = n,
-                            .alpha = 1,
-                            .precision = type == GG_S ? gg_precision_in_force() : GG_STRICT};
-        *d = gg_dispatch(&p, f);
-        if (d->path == GG_PATH_CPU && n == 32768)
-            return 0;
-        *(d->path == GG_PATH_CPU ? &low : &high) = n;
+    int64_t low = 32768, high = 0;
+    for (; low > 0 && goes_to_gpu(type, low, f, d); low -= 1 + low / 256)
+        high = low;
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        *(goes_to_gpu(type, middle, f, d) ? &high : &low) = middle;
     }
     return high;
 }
@@ -169,18 +178,14 @@ static void print_text(FILE *out)
 
 static void put_string(FILE *out, const char *key, const char *text, const char *after)
 {
-    fprintf(out, "\"%s\": \"", key);
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\' || (unsigned char)*text < ' ')
-            fprintf(out, "\\u%04x", (unsigned char)*text);
-        else
-            fputc(*text, out);
-    fprintf(out, "\"%s", after);
+    fprintf(out, "\"%s\": ", key);
+    gg_json_string(out, text);
+    fputs(after, out);
 }
 
 static void print_json(FILE *out)
 {
-    const struct gg_device *dev = gg_gpu_wait() ? gg_gpu_default() : NULL;
+    const struct gg_device *dev = gg_gpu_wait(GG_PATIENCE) ? gg_gpu_default() : NULL;
     fputc('{', out);
     put_string(out, "version", gpugemm_version(), ", \"gpu\": ");
     if (dev) {

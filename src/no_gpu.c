@@ -12,7 +12,11 @@ const int gg_kernel_count = 0;
 enum gg_gpu_state gg_gpu_state(void) { return GG_GPU_NONE; }
 double gg_gpu_start_left(void) { return 0; }
 void gg_gpu_start(void) {}
-bool gg_gpu_wait(void) { return false; }
+bool gg_gpu_wait(double most)
+{
+    (void)most;
+    return false;
+}
 struct gg_device *gg_gpu_default(void) { return NULL; }
 void gg_gpu_driver(int *cuda, int *devices) { *cuda = *devices = 0; }
 const char *gg_gpu_trouble(void) { return "this build has no GPU kernels"; }

@@ -256,10 +256,10 @@ static void make_folders(void)
 
 static bool read_line(const char *line, struct gg_rates *rates)
 {
-    char name[32];
+    char name[32], more;
     double value;
     int who, type, shape, work;
-    if (sscanf(line, "took %d %d %d %d %lf", &who, &type, &shape, &work, &value) == 5) {
+    if (sscanf(line, "took %d %d %d %d %lf %c", &who, &type, &shape, &work, &value, &more) == 5) {
         if ((who | type) & ~1 || shape < 0 || shape >= GG_SHAPES || work < 0 || work >= GG_WORKS || !(value > 0.01 && value < 100))
             return false;
         const double most = 4; /* what another process has seen, perhaps on a busy machine, must not keep a side from being tried soon */
@@ -267,7 +267,7 @@ static bool read_line(const char *line, struct gg_rates *rates)
         atomic_init(&rates->seen[who][type][shape][work], (float)value);
         return true;
     }
-    if (sscanf(line, "%31s %lf", name, &value) != 2 || !(value > 1e-9 && value < 1e18))
+    if (sscanf(line, "%31s %lf %c", name, &value, &more) != 2)
         return false;
 #define READ(text, field)                                                                                              \
     if (strcmp(name, text) == 0) {                                                                                     \
@@ -280,6 +280,9 @@ static bool read_line(const char *line, struct gg_rates *rates)
 
 bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, char when[32], char gpu[64])
 {
+    const double absurd = 1e4; /* times the default, or a share of it: more than what calls take could ever put right */
+#define NUMBER(name, field) rates->field,
+    const double usual[] = {NUMBERS(NUMBER)};
     char line[700];
     bool good = fgets(line, sizeof line, file) && strncmp(line, machine, strlen(machine)) == 0 && line[strlen(machine)] == '\n';
     good = good && fgets(line, sizeof line, file) && sscanf(line, "measured %31s with %63[^\n]", when, gpu) == 2;
@@ -288,6 +291,9 @@ bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, cha
         ended = strcmp(line, "end\n") == 0;
         good = ended || read_line(line, rates);
     }
+    const double found[] = {NUMBERS(NUMBER)};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        good = good && found[i] > usual[i] / absurd && found[i] < usual[i] * absurd;
     return good && ended;
 }
 
@@ -365,9 +371,18 @@ void gg_rates_learn(int who, const struct gg_gemm *p, double model, double secon
     atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model), memory_order_relaxed);
 }
 
+/* What calls took on the GPU, as multiples of predictions for another GPU or link. */
+static void forget_gpu(struct gg_rates *rates)
+{
+    _Atomic float *const seen = &rates->seen[GG_ON_GPU][0][0][0];
+    for (int i = 0; i < 2 * GG_SHAPES * GG_WORKS; i++)
+        atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+}
+
 void gg_rates_set_link(double up, double down, double pinned)
 {
     struct gg_rates *rates = gg_rates();
+    forget_gpu(rates);
     rates->up = up;
     rates->down = down;
     rates->pinned = pinned;
@@ -385,10 +400,13 @@ void gg_rates_set_start(double seconds)
 
 bool gg_rates_know(const char *gpu)
 {
-    gg_rates();
-    bool known = g.from_file && strcmp(g.gpu, gpu) == 0;
+    struct gg_rates *const rates = gg_rates();
+    if (g.from_file && strcmp(g.gpu, gpu) != 0) { /* what the file says of the GPU is of another one; of the CPU it still holds */
+        forget_gpu(rates);
+        g.measured[0] = 0;
+    }
     snprintf(g.gpu, sizeof g.gpu, "%s", gpu);
-    return known;
+    return gg_rates_measured(); /* no: perhaps the GPU's memory was full when the file was written */
 }
 
 static void load(void)

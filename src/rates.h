@@ -67,10 +67,11 @@ void gg_rates_set_link(double up, double down, double pinned);
  * alone. */
 void gg_rates_set_start(double seconds);
 
-/* To be called when the GPU, with this name, is up: do the rates come from a file that was written with it? If not they must be measured. */
+/* To be called when the GPU, with this name, is up: was its link measured by whoever wrote the file? If not it must be measured. Forgets what calls
+ * took on another GPU. */
 bool gg_rates_know(const char *gpu);
 
-/* Reads a cache file's contents, which must be `machine`'s, into *rates. False: they are not to be used. */
+/* Reads a cache file's contents, which must be `machine`'s, into *rates, which hold the defaults. False: they are not to be used. */
 bool gg_rates_parse(FILE *file, const char *machine, struct gg_rates *rates, char when[32], char gpu[64]);
 
 /* Writes the cache file: $XDG_CACHE_HOME/gpugemm/ or ~/.cache/gpugemm/, one file per combination of CPU, threads, NVIDIA driver, GPUGEMM_DEVICES and

@@ -111,22 +111,19 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
         return false;
     }
     struct gg_decision d = gg_dispatch(p, &facts);
-    if (d.start) {
-        if (d.wait)
-            gg_gpu_wait();
-        else
-            gg_gpu_start();
-    }
-    if (d.wait) {
+    if (d.start)
+        gg_gpu_start();
+    if (d.wait > 0) {
+        gg_gpu_wait(d.wait);
         dev = gather(p, to_nearest, where, &facts);
         d = gg_dispatch(p, &facts);
     }
-    record->reason = d.reason;
+    record->reason = d.reason = d.wait > 0 ? GG_STARTING : d.reason; /* still to wait: it has waited in vain */
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
     /* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. */
     const bool alone = facts.may_try;
-    record->model = !alone ? 0 : d.path == GG_PATH_CPU ? d.model_cpu : d.model_gpu;
+    record->model = alone && d.path == GG_PATH_CPU ? d.model_cpu : 0;
     if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
         atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d.seconds_cpu - d.seconds_gpu)), memory_order_relaxed);
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
@@ -141,7 +138,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
         return false;
     struct gg_outcome outcome = {.reason = d.reason};
-    double start = record->model > 0 ? gg_now() : 0;
+    double start = alone && d.model_gpu > 0 ? gg_now() : 0;
     const bool staged = d.path == GG_PATH_STAGED;
     if (staged)
         atomic_fetch_add_explicit(&g.staged, 1, memory_order_relaxed);

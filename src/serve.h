@@ -17,14 +17,6 @@ struct gg_request {
  * *record except its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
-/* Is the problem too small for any GPU (its latency alone costs more), with none of m, n and k 0? Uses only integer multiplications, because such
- * calls come by the million. With operands in host memory gg_serve refuses them at once, as GG_TOO_SMALL; entry.c does not even call it. */
-static inline bool gg_is_tiny(int64_t m, int64_t n, int64_t k)
-{
-    const int64_t most = 64 * 64 * 64;
-    return ((m - 1) | (n - 1) | (k - 1)) >> 19 == 0 && m * n * k <= most;
-}
-
 /* Are all three in host memory? Known from what the thread has declared (gpugemm_set_pointer_mode), else asked of gg_gpu_on_host. */
 bool gg_on_host(const void *a, const void *b, const void *c);
 

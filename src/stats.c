@@ -279,7 +279,7 @@ static void count(const struct gg_record *r)
     row->regret += regret(r);
     row->bytes_up += r->bytes_up;
     row->bytes_down += r->bytes_down;
-    if (r->p)
+    if (r->p && !gg_is_empty(r->p))
         row->flops += 2.0 * (double)r->p->m * (double)r->p->n * (double)r->p->k;
     g.total[r->path]++;
     if (g.file)

@@ -35,7 +35,7 @@ struct gg_record {
                                           * NULL: there was none */
     double seconds;                      /* 0 unless gg_watched */
     double predicted_cpu, predicted_gpu;
-    double model; /* predicted seconds of the side that serves, before correction, for gg_rates_see; 0: nothing to be learnt */
+    double model; /* if the CPU serves: its predicted seconds before correction, for gg_rates_see; 0: nothing to be learnt */
     int64_t bytes_up, bytes_down;
 };
 

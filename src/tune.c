@@ -1,5 +1,5 @@
-/* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the CPU BLAS and the staged path over sizes and shapes. Results go to
- * rates.c. Called by staged.c and by the command. */
+/* tune.c — owns measuring: the link when the GPU starts, and for `gpugemm tune` the link, the CPU BLAS and the staged path over sizes and shapes.
+ * Results go to rates.c. Called by staged.c and by the command. */
 #include "tune.h"
 
 #include <stdio.h>
@@ -91,6 +91,19 @@ void gg_tune_link(struct gg_lane *lane)
     while (held > 0)
         gg_slot_give(slots[--held]);
     free(pageable);
+}
+
+/* The link may have been measured beside other programs, when a GPU that was not known yet was started. */
+static void measure_link(struct gg_device *dev)
+{
+    if (!gg_gpu_enter(dev))
+        return;
+    struct gg_lane *lane = gg_lane_take(dev);
+    if (lane) {
+        gg_tune_link(lane);
+        gg_lane_give(lane);
+    }
+    gg_gpu_leave();
 }
 
 /* ---- CPU and GPU over sizes and shapes ------------------------------------------------------------------------------------------------------- */
@@ -188,12 +201,14 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
     size_t size;
     FILE *out = open_memstream(&text, &size);
     float *a = malloc(operand), *b = malloc(operand), *c = malloc(operand);
-    bool able = a && b && c && gg_gpu_wait();
+    bool able = a && b && c && gg_gpu_wait(GG_PATIENCE);
     for (size_t i = 0; able && i < operand / sizeof *a; i++) { /* ordinary numbers, as floats and as doubles */
         a[i] = (float)(i / 2 % 1009) / 1009 + 1;
         b[i] = (float)(i / 2 % 997) / 997 + 1;
         c[i] = 0;
     }
+    if (able)
+        measure_link(gg_gpu_default());
     struct row rows[ROWS];
     for (int i = 0; able && out && i < ROWS; i++) {
         const int64_t *shape = shapes[i % SHAPES];

@@ -78,7 +78,7 @@ static void cache(const unsigned char *data, size_t size)
     if (!file)
         return;
     if (gg_rates_parse(file, "M", &rates, when, gpu)) {
-        MUST(rates.up > 0 && rates.down > 0 && rates.latency > 0 && rates.flops[GG_D] > 0 && rates.cpu_flops[GG_S] > 0 && rates.start < 1e18);
+        MUST(rates.up > 1e6 && rates.up < 1e15 && rates.latency > 1e-9 && rates.latency < 1 && rates.cpu_flops[GG_S] > 1e6 && rates.start < 1e4);
         MUST(memchr(when, 0, sizeof when) && memchr(gpu, 0, sizeof gpu));
     }
     fclose(file);

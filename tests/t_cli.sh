@@ -41,6 +41,8 @@ if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: the CPU's speed
     OPENBLAS_CORETYPE=Prescott expect 0 'set OPENBLAS_CORETYPE=' info
 fi
 json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas'] and x['rates']['to_gpu'] > 1e8 and (x['gpu'] is None) == (x['square_from']['dgemm'] == 0)" info --json
+GPUGEMM_DEVICES=0,x GPUGEMM_MODE=fast json 'not x["options"]["GPUGEMM_DEVICES"] and not x["options"]["GPUGEMM_MODE"]' info --json # the defaults are in force
+GPUGEMM_STATS=$'/a "\\\001\303\251\377' json 'x["options"]["GPUGEMM_STATS"] == "/a \"\\\x01\xe9\ufffd"' info --json # JSON is UTF-8, a path need not be
 blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
 GPUGEMM_BLAS=$blas expect 0 'CPU BLAS .*, named by GPUGEMM_BLAS' info
 GPUGEMM_MODE=fast expect 0 '^GPUGEMM_MODE +\(auto\) ' info # shows what is in force, not what was asked for
@@ -70,7 +72,10 @@ if [ "$forced" != gpu ]; then
         json "x['host']['path'] == 'cpu' and x['device']['path'] == 'none'" explain --json 64
     fi
 else
+    XDG_CACHE_HOME=$work expect 0 'multiprocessors' info # measures the link and writes the file
+    sed -i 's/^measured [^ ]*/measured long-ago/' "$work"/gpugemm/rates-*
     XDG_CACHE_HOME=$work expect 0 'gemm' tune
+    grep -q '^measured long-ago' "$work"/gpugemm/rates-* && fail "tune did not measure the link"
     XDG_CACHE_HOME=$work expect 0 'predicted: CPU .*, GPU .* with all copies: .* times as fast$' explain 2048
     expect 0 'GPU, staged' explain 4096
     expect 0 'ok *GPU' check

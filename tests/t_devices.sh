@@ -36,6 +36,10 @@ refused "the kernel's driver is another" cuInit 803 0
 refused "no device counted" cuDeviceGetCount 100 0
 refused "in exclusive use" cuDevicePrimaryCtxRetain 46 0
 refused "no memory for a context" cuDevicePrimaryCtxRetain 2 0
+# A call that the GPU was to serve and the CPU did says nothing about predictions: those for t_exact's 150 stay as they were.
+GPUGEMM_TRACE=$work/trace refused "no memory for operands" cuMemHostAlloc 2 0
+predicted=$(grep -o '[sd]gemm.* k=150 .* predicted_cpu_us=[0-9.]*' "$work/trace" | sed 's/.*\([sd]gemm\).*=/\1 /' | sort -u)
+[ "$(wc -l <<< "$predicted")" = 2 ] || fail "no memory for operands: predicted for the CPU, us: $predicted"
 refused "a driver older than the kernels" cuModuleLoadData 222 1
 refused "no code for this GPU" cuModuleLoadData 209 1
 says "no permission" 'none: .' FAIL_CUDA_PLAN="cuInit 304"
@@ -65,7 +69,14 @@ if [ "$4" = real ]; then # the driver itself reads CUDA_VISIBLE_DEVICES
         says "GPUGEMM_DEVICES=$list" "(device 1)" GPUGEMM_DEVICES=$list
     done
 else # the first GPU is in exclusive use, the next is available
-    export FAKE_CUDA_DEVICES=3
+    # The size from which square products go to the GPU is one from which all do, also where a class of sizes between others was faster on the CPU
+    export XDG_CACHE_HOME=$work/cache GPUGEMM_MODE=auto
+    "$command" info > "$work/info" && sed -i 's/^end/took 0 1 0 17 0.25\ntook 1 1 0 17 4\nend/' "$work"/cache/gpugemm/rates-*
+    "$command" explain 300 > "$work/out"
+    from=$(sed -n 's/^Square products .* from n = \([0-9]*\) on\./\1/p' "$work/out")
+    grep -q 'in host memory *CPU: faster' "$work/out" && [ "${from:-0}" -gt 300 ] || fail "300 stays on the CPU, and from $from on none does: $(cat "$work/out")"
+    "$command" info | grep -q "dgemm n = $from:" || fail "info and explain do not agree: $from and $("$command" info | grep ^Threshold)"
+    export XDG_CACHE_HOME=/dev/null GPUGEMM_MODE=gpu FAKE_CUDA_DEVICES=3
     right "the second of three" 0 FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"
     [ "$gpu" -gt 0 ] || fail "the second of three: nothing on the GPU"
     says "the second of three" "(device 1)" FAIL_CUDA_PLAN="cuDevicePrimaryCtxRetain 46 once"

@@ -91,9 +91,13 @@ damage() { # damage WHAT COMMAND…: the command damages the file; it is then ig
 damage "empty" true
 damage "cut short" head -5
 damage "another machine's" sed '1s/libgpugemm/libother/'
-damage "another GPU's" sed '2s/with .*/with another/'
+damage "another GPU's" sed '2s/with .*/with another/; s/^end/took 1 1 0 20 3\ntook 0 1 0 20 3\nend/'
+[ "$(grep -c '^took 1' "$file") $(grep -c '^took 0' "$file")" = "0 1" ] || fail "cache: another GPU's: what is kept of it: $(grep took "$file")"
+damage "never measured" sed '2s/measured [^ ]*/measured never/' # the GPU's memory was full
 damage "not a number" sed 's/^up .*/up nan/'
 damage "negative" sed 's/^gpu_latency .*/gpu_latency -1/'
+damage "absurd" sed 's/^start .*/start 4e17/'
+damage "a number cut in two" sed 's/^up ./&\//'
 damage "a name too many" sed 's/^down/sideways/'
 damage "bytes" tr a-z '\200-\231'
 rm "$file" && mkdir "$file" && cached "a folder in its place" && rmdir "$file"
@@ -103,6 +107,21 @@ wait
 [ ! -e "$work/bad" ] || fail "cache: one of six processes at a time: $(cat "$work"/out?)"
 whole "six processes at a time"
 cache=$work/out1 cached "no folder can be made"
+
+# A driver that takes its time
+mkdir "$work/slow"
+cat > "$work/slow.c" << 'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+int cuInit(unsigned flags)
+{
+    sleep(4);
+    return ((int (*)(unsigned))dlsym(RTLD_NEXT, "cuInit"))(flags);
+}
+END
+"${CC:-cc}" -shared -fPIC -o "$work/slow/libcuda.so.1" "$work/slow.c" -Wl,--no-as-needed "$work/driver/libcuda.so.1" -ldl &&
+    on_fake "a late GPU" LD_LIBRARY_PATH="$work/slow" GPUGEMM_MODE=auto "$bin/t_late"
 
 # Useless drivers: one that lacks what we need, one whose file cannot be loaded. The CPU serves, and the statistics say why.
 useless() { # useless WHAT SAID

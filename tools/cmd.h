@@ -34,9 +34,6 @@ const char *cmd_colour(const char *sequence);
 #define CMD_BOLD cmd_colour("\033[1m")
 #define CMD_PLAIN cmd_colour("\033[0m")
 
-/* Prints a JSON string, with its quotes. */
-void cmd_json_string(const char *text);
-
 /* Formats a time as "1.23 ms" and the like. Returns one of eight static buffers, used in turn. */
 const char *cmd_seconds(double seconds);
 

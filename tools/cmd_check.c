@@ -16,6 +16,7 @@
 
 #include "cmd.h"
 #include "gpugemm.h"
+#include "json.h"
 
 typedef void fortran_gemm(const char *, const char *, const int *, const int *, const int *, const void *, const void *, const int *, const void *,
                           const int *, const void *, void *, const int *, size_t, size_t);
@@ -51,9 +52,9 @@ static void line(enum verdict v, const char *what, const char *format, ...)
     g.failures += v == BAD;
     if (g.json) {
         printf("%s{\"check\": ", g.lines ? ",\n " : "");
-        cmd_json_string(what);
+        gg_json_string(stdout, what);
         printf(", \"result\": \"%s\", \"detail\": ", v == GOOD ? "ok" : v == NOTE ? "note" : "failed");
-        cmd_json_string(text);
+        gg_json_string(stdout, text);
         putchar('}');
     } else {
         printf("%s%-6s%s  %-10s %s\n",

@@ -56,18 +56,24 @@ static int answer(const struct question *q, int in_gpu_memory, const int64_t siz
     return ask(q->routine, trans(q->trans[0]), trans(q->trans[1]), size[0], size[1], size[2], q->beta, in_gpu_memory, q->gpu, d, sizeof *d);
 }
 
-/* The smallest n from which on the square product goes to the GPU, or 0. */
-static int64_t crossover(const struct question *q)
+/* Does the square product go to the GPU? If not, *why is the reason. */
+static bool goes_to_gpu(const struct question *q, int64_t n, const char **why)
 {
-    int64_t low = 0, high = 32768;
     struct gpugemm_decision d;
-    answer(q, 0, (int64_t[]){high, high, high}, &d);
-    if (strcmp(d.path, "cpu") == 0)
-        return 0;
+    answer(q, 0, (int64_t[]){n, n, n}, &d);
+    *why = d.reason;
+    return strcmp(d.path, "cpu") != 0;
+}
+
+/* The smallest n from which on all square products go to the GPU; 0: the largest does not, and *why says why. As in info.c. */
+static int64_t crossover(const struct question *q, const char **why)
+{
+    int64_t low = 32768, high = 0;
+    for (; low > 0 && goes_to_gpu(q, low, why); low -= 1 + low / 256)
+        high = low;
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;
-        answer(q, 0, (int64_t[]){middle, middle, middle}, &d);
-        *(strcmp(d.path, "cpu") ? &high : &low) = middle;
+        *(goes_to_gpu(q, middle, why) ? &high : &low) = middle;
     }
     return high;
 }
@@ -87,7 +93,7 @@ static void print(const char *where, const struct gpugemm_decision *d)
         printf(": %.1f times as %s", d->predicted_cpu > d->predicted_gpu ? d->predicted_cpu / d->predicted_gpu : d->predicted_gpu / d->predicted_cpu,
                d->predicted_cpu > d->predicted_gpu ? "fast" : "slow");
     if (d->predicted_cpu > 0)
-        printf("%s\n", d->predicted_gpu > 0 || strcmp(d->reason, "faster on the CPU") ? "" : "; the copies alone would take longer");
+        printf("%s\n", d->predicted_gpu > 0 || strcmp(d->reason, "faster on the CPU") ? "" : "; latency and copies alone would take longer");
     if (d->predicted_cpu > 0 && d->assumed)
         printf("  %-17s assumed, not measured on this machine: the speed of %s (gpugemm tune measures it, beside a GPU)\n", "",
                d->assumed == 1   ? "its CPU"
@@ -135,7 +141,8 @@ int cmd_explain(int argc, char **argv)
                                : "m, n and k are not negative");
         return CMD_USAGE;
     }
-    int64_t from = crossover(&q);
+    const char *why;
+    int64_t from = crossover(&q, &why);
     double m = (double)q.size[0], n = (double)q.size[1], k = (double)q.size[2], bytes = (q.routine[0] | 32) == 'd' ? 8 : 4;
     double moved = bytes * (m * k + k * n + (q.beta == 0 ? 1 : 2) * m * n);
     if (q.json) {
@@ -158,6 +165,6 @@ int cmd_explain(int argc, char **argv)
     if (from)
         printf("Square products of host matrices like this one go to the GPU from n = %lld on.\n", (long long)from);
     else
-        printf("Products of host matrices like this one all stay on the CPU: %s.\n", host.reason);
+        printf("Products of host matrices like this one all stay on the CPU: %s.\n", why);
     return CMD_OK;
 }

@@ -80,19 +80,6 @@ void *cmd_symbol(const char *name)
 
 const char *cmd_colour(const char *sequence) { return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") ? sequence : ""; }
 
-void cmd_json_string(const char *text)
-{
-    putchar('"');
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else if ((unsigned char)*text < ' ')
-            printf("\\u%04x", *text);
-        else
-            putchar(*text);
-    putchar('"');
-}
-
 const char *cmd_seconds(double s)
 {
     static char buffers[8][24];
