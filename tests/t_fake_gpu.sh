@@ -116,7 +116,7 @@ cat > "$work/slow.c" << 'END'
 #include <unistd.h>
 int cuInit(unsigned flags)
 {
-    sleep(4);
+    sleep(10);
     return ((int (*)(unsigned))dlsym(RTLD_NEXT, "cuInit"))(flags);
 }
 END
