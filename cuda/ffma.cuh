@@ -11,24 +11,37 @@
  * - Code size. 32 k of 16×8 sums is 70 KB of code, and ncu saw warps wait for instructions half as often as they issued one. At n = 8192
  *    loops of 4, 8, 16, 32 k per iteration ran at 54.3, 55.8, 53.4, 54.6 TF/s; with two blocks of 8×8 sums an SM 8, 16, 32 k ran at 43.4, 44.0,
  *    42.6 (n = 1500), and where k is short, 64, at 34.3, 33.3, 32.5: code comes from memory the first time.
- * - Shared memory. An LDS.128 takes 4 clocks of its SM's port, but 2 when lanes L and L^1, or L and L^2, all share addresses. gg_lane
- *    spreads lanes so that both operands qualify. */
+ * - Shared memory. An LDS.128 takes 4 clocks of its SM's port, but 2 when lanes L and L^1, or L and L^2, all share addresses. Then two registers a
+ *    clock arrive in each scheduler's part of the register file, and FFMAs that read two of them a clock wait: 1.4 clocks a load. Loads of 4 clocks
+ *    cost FFMAs nothing while the port has time for them, which it has from 64 sums a thread on. gg_lanes arranges lanes accordingly. Of the peak,
+ *    128 FFMAs and 6 loads a k in a loop of their own: 88.1 % with loads of 2 clocks, 93.7 % with loads of 4; issue slots allow 95.0 %
+ *    (bench/results/sgemm-2026-11-25.txt). */
 #ifndef GG_FFMA_CUH
 #define GG_FFMA_CUH
 
 #include "tile.cuh"
 
-/* A lane's position, out of LANES (4 or 8) along its dimension: 4 by bits 1 and 2, 8 by bits 0, 3 and 4. */
-template <int LANES> __device__ inline int gg_lane(int lane)
-{
-    static_assert(LANES == 4 || LANES == 8, "a warp is 4×8 or 8×4 threads");
-    return LANES == 4 ? lane / 2 % 4 : lane % 2 + lane / 8 * 2;
-}
+/* How a warp's lanes stand, LANES_M (4 or 8) along m and the others along n. FAST: all loads of fragments take 2 clocks of the port, else those along
+ * the longer side 4. */
+template <int LANES_M, bool FAST> struct gg_lanes {
+    static_assert(LANES_M == 4 || LANES_M == 8, "a warp is 4×8 or 8×4 threads");
+    static __device__ int of_eight(int lane) { return FAST ? lane % 2 + lane / 8 * 2 : lane % 8; }
+    static __device__ int of_four(int lane) { return FAST ? lane / 2 % 4 : lane / 8; }
+    static __device__ int m(int lane) { return LANES_M == 8 ? of_eight(lane) : of_four(lane); }
+    static __device__ int n(int lane) { return LANES_M == 8 ? of_four(lane) : of_eight(lane); }
+};
 
-template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma {
+/* SLOW: of how many operands the loads take 4 clocks. With 2, for rows along the shorter side, a lane's two pieces of four rows are crossed: every
+ * other lane has the second piece first. Otherwise lanes L and L^1 would share addresses. */
+template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, int SLOW = 1> struct gg_ffma {
     static constexpr int LANES_N = 32 / LANES_M, PIECES = (TM + TN) / 4;
+    static_assert(SLOW < 2 || (TM == 8 && LANES_M == 4), "two pieces of rows, along the shorter side");
+    using lanes = gg_lanes<LANES_M, SLOW == 0>;
     float sum[TM][TN];
     float fa[2][TM], fb[2][TN];
+
+    /* To be xored with a row, counted from the lane's first, to find the one that is there in this lane. */
+    static __device__ int crossed(int lane) { return SLOW == 2 ? (lane ^ lane / 2) % 2 * (4 * LANES_M) : 0; }
 
     /* Fetches 16 bytes of fragment number `piece`, counting those of A, then those of B. a, b: shared addresses of this thread's first element of the
      * step. */
@@ -39,7 +52,9 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         float *const to = of_a ? &fa[set][x] : &fb[set][x];
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
-                     : "r"(of_a ? a + (k * PITCH_A + x * LANES_M) * 4 : b + (k * PITCH_B + x * LANES_N) * 4));
+                     : "r"(!of_a       ? b + (k * PITCH_B + x * LANES_N) * 4
+                           : SLOW == 2 ? (a ^ x * LANES_M * 4) + k * PITCH_A * 4
+                                       : a + (k * PITCH_A + x * LANES_M) * 4));
     }
 
     __device__ void fetch(int set, unsigned a, unsigned b, int k)
@@ -55,7 +70,7 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
     template <bool FETCH = true> __device__ void multiply(int set, unsigned a, unsigned b, int k)
     {
         constexpr bool COLUMNS = TN > TM;
-        constexpr int LINE = COLUMNS ? TM : TN, FIRST = TM * TN > 64 ? 12 : 8, GAP = TM * TN > 64 ? 18 : 8;
+        constexpr int LINE = COLUMNS ? TM : TN, FIRST = TM * TN > 64 ? 12 : SLOW ? 4 : 8, GAP = TM * TN > 64 ? 18 : SLOW ? 6 : 8;
         static_assert(FIRST + GAP * (PIECES - 1) <= TM * TN, "room for the loads");
 #pragma unroll
         for (int at = 0; at < TM * TN; at++) {
@@ -107,15 +122,16 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
     /* To be called between the last turn and for_each. */
     __device__ void settle() const {}
 
-    /* Calls f(m, n, four sums of consecutive m, times `one`) for all sums, m and n relative to the thread's first. */
+    /* Calls f(m, n, four sums of consecutive m, times `one`) for all sums, m and n relative to the lane's first. */
     template <typename F> __device__ void for_each(float one, F f) const
     {
+        const int cross = crossed(threadIdx.x % 32);
 #pragma unroll
         for (int j = 0; j < TN; j++)
 #pragma unroll
             for (int i = 0; i < TM; i += 4) {
                 const float v[4] = {one * sum[i][j], one * sum[i + 1][j], one * sum[i + 2][j], one * sum[i + 3][j]};
-                f(i * LANES_M, j / 4 * (4 * LANES_N) + j % 4, v);
+                f(i * LANES_M ^ cross, j / 4 * (4 * LANES_N) + j % 4, v);
             }
     }
 
@@ -127,8 +143,9 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct gg_ffma 
         const int64_t ld = out.ld;
         const int row = int(m - out.own_m), column = int(n - out.own_n);
         const unsigned rows = unsigned(min(out.m - out.own_m, int64_t(1) << 30)), columns = unsigned(min(out.n - out.own_n, int64_t(1) << 30));
+        int piece = 0;
         for_each(out.alpha, [&](int i, int j, const float(&v)[4]) {
-            if (i == 0 && j > 0) {
+            if (piece++ % (TM / 4) == 0 && j > 0) {
                 c += (j % 4 ? 1 : 4 * LANES_N - 3) * ld;
                 asm volatile("" : "+l"(c));
             }
@@ -171,10 +188,11 @@ struct gg_rows {
     int row, rows, column, columns;
 
     /* m, n: the warp's first row and column. */
-    template <typename OUT> __device__ gg_rows(const OUT &out, unsigned memory, int64_t m, int64_t n) : ld(out.ld), alpha(out.alpha), beta(out.beta)
+    template <typename LANES, typename OUT>
+    __device__ gg_rows(LANES, const OUT &out, unsigned memory, int64_t m, int64_t n) : ld(out.ld), alpha(out.alpha), beta(out.beta)
     {
         const int lane = threadIdx.x % 32;
-        to = memory + (gg_lane<4>(lane) * PITCH + gg_lane<8>(lane) * 4) * 4;
+        to = memory + (LANES::n(lane) * PITCH + LANES::m(lane) * 4) * 4;
         from = memory + lane * 4;
         c = out.c + m + lane + n * ld;
         row = int(m - out.own_m) + lane, rows = int(min(out.m - out.own_m, int64_t(1) << 30));

@@ -14,9 +14,9 @@
 #include "ffma.cuh"
 #include "multistage.cuh"
 
-template <int TILE_M_, int TILE_N_, int STAGES_, int TM, int TN> struct ffma_tile : gg_ffma<TM, TN, 8, TILE_M_ + 4, TILE_N_ + 4> {
+template <int TILE_M_, int TILE_N_, int STAGES_, int TM, int TN> struct ffma_tile : gg_ffma<TM, TN, 8, TILE_M_ + 4, TILE_N_ + 4, 0> {
     using element = float;
-    using ffma = gg_ffma<TM, TN, 8, TILE_M_ + 4, TILE_N_ + 4>;
+    using ffma = gg_ffma<TM, TN, 8, TILE_M_ + 4, TILE_N_ + 4, 0>;
     static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, TILE_K = 8, STAGES = STAGES_, PITCH_A = TILE_M + 4, PITCH_B = TILE_N + 4;
     static constexpr int LANES_M = 8, LANES_N = 32 / LANES_M, WARPS_M = TILE_M / (TM * LANES_M), WARPS_N = TILE_N / (TN * LANES_N);
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N;
@@ -28,7 +28,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int TM, int TN> struct ffma_til
     static __device__ void place(int &m, int &n)
     {
         const int lane = threadIdx.x % 32;
-        m = warp_m() + gg_lane<LANES_M>(lane) * 4, n = warp_n() + gg_lane<LANES_N>(lane) * 4;
+        m = warp_m() + ffma::lanes::m(lane) * 4, n = warp_n() + ffma::lanes::n(lane) * 4;
     }
 
     /* Where this thread's fragments begin in the stage's panels. */
@@ -63,7 +63,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int TM, int TN> struct ffma_til
             return;
         }
         __syncthreads(); /* the ring's memory is free */
-        const gg_rows rows(out, shared + threadIdx.x / 32 * gg_rows::BYTES, tile.m0 + warp_m(), tile.n0 + warp_n());
+        const gg_rows rows(typename ffma::lanes(), out, shared + threadIdx.x / 32 * gg_rows::BYTES, tile.m0 + warp_m(), tile.n0 + warp_n());
         ffma::for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) { rows.put(i, j, v); });
     }
 };

@@ -44,8 +44,8 @@ struct sgemm {
     {
         const int t = threadIdx.x, warp = t / 32, lane = t % 32;
         const int slice = warp / (WARPS_M * WARPS_N), warp_m = warp % WARPS_M, warp_n = warp / WARPS_M % WARPS_N;
-        const int m = warp_m * (TM * LANES_M) + gg_lane<LANES_M>(lane) * 4;
-        const int n = warp_n * (TN * LANES_N) + gg_lane<LANES_N>(lane) * 4;
+        const int m = warp_m * (TM * LANES_M) + decltype(ffma)::lanes::m(lane) * 4;
+        const int n = warp_n * (TN * LANES_N) + decltype(ffma)::lanes::n(lane) * 4;
         const unsigned a0 = gg_shared(shared) + (slice * KS * stages::panel_a::PITCH + m) * 4;
         const unsigned b0 = gg_shared(shared) + stages::panel_a::BYTES + (slice * KS * stages::panel_b::PITCH + n) * 4;
 
@@ -105,8 +105,8 @@ struct sgemm {
                 return;
             }
             const int warp = threadIdx.x / 32;
-            const gg_rows rows(out, gg_shared(shared) + warp * gg_rows::BYTES, tile.m0 + warp % WARPS_M * (TM * LANES_M),
-                               tile.n0 + warp / WARPS_M % WARPS_N * (TN * LANES_N));
+            const gg_rows rows(typename decltype(ffma)::lanes(), out, gg_shared(shared) + warp * gg_rows::BYTES,
+                               tile.m0 + warp % WARPS_M * (TM * LANES_M), tile.n0 + warp / WARPS_M % WARPS_N * (TN * LANES_N));
             ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) { rows.put(i, j, v); });
             return;
         }

@@ -8,6 +8,7 @@
 /* Like gg_ffma. ptxas -O3 numbers registers well if between turns sums are kept in register pairs, two neighbours swapped. */
 template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> struct ffma_in_pairs {
     static constexpr int LANES_N = 32 / LANES_M;
+    using lanes = gg_lanes<LANES_M, true>;
     float sum[TM][TN];
     float fa[2][TM], fb[2][TN];
     double pair[TM][TN / 2];

@@ -189,8 +189,8 @@ struct sgemm_once {
         }
     }
 
-    static __device__ int at_m(int t) { return gg_lane<LANES_M>(t % 32) * 4; }
-    static __device__ int at_n(int t) { return t % GROUP / 32 * (TN * LANES_N) + gg_lane<LANES_N>(t % 32) * 4; }
+    static __device__ int at_m(int t) { return ffma_type::lanes::m(t % 32) * 4; }
+    static __device__ int at_n(int t) { return t % GROUP / 32 * (TN * LANES_N) + ffma_type::lanes::n(t % 32) * 4; }
 
     /* Stores vector `at` of the tile: number at / GROUP of the four-sum vectors of thread at % GROUP in a slice. WARPS: the warp's lanes have 32
      * consecutive vectors, starting at a multiple of 32. */
@@ -199,7 +199,7 @@ struct sgemm_once {
         const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
         const float sums[4] = {v.x, v.y, v.z, v.w};
         if (WARPS && !out.vec) {
-            gg_rows(out, shared + SLICES * VECTORS * 16 + threadIdx.x / 32 * gg_rows::BYTES, tile.m0, tile.n0 + t / 32 * (TN * LANES_N))
+            gg_rows(typename ffma_type::lanes(), out, shared + SLICES * VECTORS * 16 + threadIdx.x / 32 * gg_rows::BYTES, tile.m0, tile.n0 + t / 32 * (TN * LANES_N))
                 .put(i * LANES_M, j / 4 * (4 * LANES_N) + j % 4, sums);
             return;
         }

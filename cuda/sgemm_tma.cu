@@ -75,12 +75,12 @@ struct sgemm_tma {
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
     static constexpr int TM = TILE_M / (WARPS_M * LANES_M), TN = TILE_N / (WARPS_N * LANES_N);
     static constexpr int A_BYTES = TILE_M * TILE_K * 4, BYTES = (TILE_M + TILE_N) * TILE_K * 4, SLOTS = TM * TN / 4;
-    static constexpr int PITCH = 48, ROWS_BYTES = PRODUCER ? LANES_N * PITCH * 4 : gg_rows::BYTES; /* of C, per warp, see put_elements */
+    static constexpr int PITCH = 36, ROWS_BYTES = PRODUCER ? LANES_N * PITCH * 4 : gg_rows::BYTES; /* of C, per warp, see put_elements */
     /* Barriers; then orders (pipeline.cuh), or counts of the warps that have read each stage. */
     static constexpr int WORDS = STAGES * 16 + (PRODUCER ? (STAGES + 1) * ORDER_WORDS : STAGES) * 4;
     static constexpr int RING = STAGES * BYTES + (WORDS + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
     static constexpr int AT_ONCE = PRODUCER ? 16 : 4; /* loads of a part in flight; with more, 128x128's FFMAs get bank conflicts */
-    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
+    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N, PRODUCER ? 2 : 1>;
     static constexpr bool HALVES = PRODUCER;
     using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES, HALVES>;
 
@@ -246,7 +246,7 @@ struct sgemm_tma {
         }
 
         const int lane = threadIdx.x % 32;
-        const unsigned a0 = shared + at_m(threadIdx.x) * 4, b0 = shared + A_BYTES + at_n(threadIdx.x) * 4;
+        const unsigned a0 = shared + (at_m(threadIdx.x) ^ ffma_type::crossed(lane)) * 4, b0 = shared + A_BYTES + at_n(threadIdx.x) * 4;
         ffma_type ffma;
 
         unsigned a = a0, b = b0, order = orders;
@@ -341,8 +341,8 @@ struct sgemm_tma {
         return row * (TM * LANES_M);
     }
     static __device__ int warp_n(int warp) { return warp / WARPS_M * (TN * LANES_N); } /* as gg_warp_part's of 4 rows */
-    static __device__ int at_m(int thread) { return warp_m(thread / 32) + gg_lane<LANES_M>(thread % 32) * 4; }
-    static __device__ int at_n(int thread) { return warp_n(thread / 32) + gg_lane<LANES_N>(thread % 32) * 4; }
+    static __device__ int at_m(int thread) { return warp_m(thread / 32) + ffma_type::lanes::m(thread % 32) * 4; }
+    static __device__ int at_n(int thread) { return warp_n(thread / 32) + ffma_type::lanes::n(thread % 32) * 4; }
     static __device__ gg_tile whole(const piece &t)
     {
         gg_tile tile;
@@ -389,7 +389,7 @@ struct sgemm_tma {
     static __device__ gg_rows rows_of(const gg_out<float, TILE_M, TILE_N> &out, const piece &t, unsigned shared, int warp)
     {
         static_assert(PRODUCER || LANES_M == 8, "as gg_rows wants it");
-        return {out, rows_memory(shared, warp), t.m0 + warp_m(warp), t.n0 + warp_n(warp)};
+        return {typename ffma_type::lanes(), out, rows_memory(shared, warp), t.m0 + warp_m(warp), t.n0 + warp_n(warp)};
     }
 
     /* For tiles of 128x256 where 16-byte stores are illegal. Does what gg_rows does, for which ptxas does not find enough registers here: n = 4095 is
@@ -400,11 +400,12 @@ struct sgemm_tma {
         static_assert(TM * LANES_M == 32, "a warp's rows are its lanes");
         const int lane = thread % 32, warp = thread / 32;
         const unsigned columns = rows_memory(shared, warp);
-        const unsigned to = columns + (gg_lane<LANES_N>(lane) * PITCH + gg_lane<LANES_M>(lane) * 4) * 4;
+        const unsigned to = columns + (ffma_type::lanes::n(lane) * PITCH + ffma_type::lanes::m(lane) * 4) * 4;
         const int64_t m = t.m0 + warp_m(warp) + lane, n = t.n0 + warp_n(warp);
+        int pieces = 0;
         ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) {
             asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to + i * 4), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
-            if (i < (TM - 4) * LANES_M)
+            if (++pieces % (TM / 4))
                 return;
             __syncwarp();
 #pragma unroll
