@@ -7,6 +7,8 @@
  *   sgemm_tma_64x96         8×12 sums, 4 slices, an SM to itself: n = 768 is 96 tiles
  *   sgemm_tma_64x128        8×8 sums, 2 slices, an SM to itself: n = 1024 is 128 tiles. Its sums are those of sgemm_128x64 to the bit, so that a
  *                           chain may end with either (src/tensor.c)
+ *   sgemm_tma_96x128        12×8 sums, 2 slices, an SM to itself: n = 1200 is 130 tiles, 1.2 to 1.3 times as fast as by the rows that share tiles
+ *   sgemm_tma_128x128_alone 8×8 sums, not sliced, an SM to itself: n = 1300 to 1400 is 121 tiles, 1.07 to 1.12 times as fast
  *
  * A slice is the part of each stage's k that one group of warps multiplies, for the whole tile; the slices are added up through shared memory at the
  * end, in order. Operands arrive as in sgemm_tma.cu. Those whose k is contiguous are transposed in place, a stage or more ahead of the products: by
@@ -27,7 +29,7 @@
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 namespace
 {
-constexpr int THREADS = 256, TILE_M = 64, TILE_K = 64, TM = 8, LANES_M = 8, LANES_N = 4;
+constexpr int THREADS = 256, TILE_K = 64, LANES_M = 8, LANES_N = 4;
 
 __device__ void block_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory"); } /* for the threads that multiply */
 
@@ -55,22 +57,25 @@ __device__ void store_shared(unsigned at, const float4 &v)
 
 __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w; }
 
-/* TN: sums of a thread along n; along m it has 8. A group of warps, side by side along n, multiplies the whole tile for its slice of a stage's k,
- * which consists of RUNS runs of consecutive k. ASIDE: the number of extra warps that only transpose operands, or 0. COPIES: these warps also start
- * copies, which is 3 % faster for the largest tile, 1 % for others where nothing is transposed, and up to 5 % slower where something is. Otherwise
- * the last warp to leave a stage starts them. CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 %
- * faster for 64x64 alone and 2 % for 64x96 where both operands are transposed, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a
- * loop, half the code: 64x128 is 1.5 % faster where B is transposed, 0.6 % where A is. WHOLE: a whole tile whose C is not read is stored by code of
- * its own: n = 576, 640, 768, 1024 1.5 to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and WHOLE are both slower. BY_ROWS: C
- * that is not aligned is stored by gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows, whose clusters' code
- * then lies further away, 64x4096x4096 was 3 % slower. */
-template <int TILE_N, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true, bool BY_ROWS = false>
+/* TM, TN: sums of a thread. A group of warps multiplies the whole tile for its slice of a stage's k, which consists of RUNS runs of consecutive k.
+ * ASIDE: the number of extra warps that only transpose operands, or 0. COPIES: these warps also start copies, which is 3 % faster for the largest
+ * tile, 1 % for others where nothing is transposed, and up to 5 % slower where something is. Otherwise the last warp to leave a stage starts them.
+ * CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 % faster for 64x64 alone and 2 % for 64x96
+ * where both operands are transposed, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, half the code: 64x128 is 1.5 %
+ * faster where B is transposed, 0.6 % where A is. WHOLE: a whole tile whose C is not read is stored by code of its own: n = 576, 640, 768, 1024 1.5
+ * to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and WHOLE are both slower. BY_ROWS: C that is not aligned is stored by
+ * gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows, whose clusters' code then lies further away, 64x4096x4096
+ * was 3 % slower. */
+template <int TILE_M, int TILE_N, int TM, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true,
+          bool BY_ROWS = false>
 struct sgemm_once {
-    static constexpr int GROUP = TILE_N / (TN * LANES_N) * 32, SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
+    static constexpr int WARPS_M = TILE_M / (TM * LANES_M), GROUP = WARPS_M * (TILE_N / (TN * LANES_N)) * 32;
+    static constexpr int SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
     static constexpr int PANEL_A = TILE_M * TILE_K * 4, PANEL_B = TILE_N * TILE_K * 4, STAGE = PANEL_A + PANEL_B, VECTORS = TILE_M * TILE_N / 4;
     static constexpr int SHARED = 1024 + STAGES * (STAGE + (COPIES ? 24 : 20));
-    static_assert(GROUP * SLICES == THREADS && GROUP / 32 * (TN * LANES_N) == TILE_N && TM * LANES_M == TILE_M, "threads cover the tile");
-    static_assert(SLICES * VECTORS * 16 + BY_ROWS * THREADS / 32 * gg_rows::BYTES <= STAGES * STAGE, "the ring takes the sums of all slices, and rows of C");
+    static_assert(GROUP * SLICES == THREADS && GROUP * TM * TN == TILE_M * TILE_N, "threads cover the tile");
+    static_assert(SLICES * VECTORS * 16 + BY_ROWS * THREADS / 32 * gg_rows::BYTES <= STAGES * STAGE,
+                  "the ring takes the sums of all slices, and rows of C");
     static_assert(VECTORS % THREADS == 0, "all warps have vectors");
     static_assert(PANEL_B % 2048 == 0, "halves of panels begin where a swizzle does");
     static_assert(!CARRIES || RUNS == 1, "one run from stage to stage");
@@ -189,17 +194,22 @@ struct sgemm_once {
         }
     }
 
-    static __device__ int at_m(int t) { return ffma_type::lanes::m(t % 32) * 4; }
-    static __device__ int at_n(int t) { return t % GROUP / 32 * (TN * LANES_N) + ffma_type::lanes::n(t % 32) * 4; }
+    /* Where a warp's part of the tile begins; below, where a thread's begins. */
+    static __device__ int warp_m(int t) { return t / 32 % WARPS_M * (TM * LANES_M); }
+    static __device__ int warp_n(int t) { return t % GROUP / 32 / WARPS_M * (TN * LANES_N); }
+    static __device__ int at_m(int t) { return warp_m(t) + ffma_type::lanes::m(t % 32) * 4; }
+    static __device__ int at_n(int t) { return warp_n(t) + ffma_type::lanes::n(t % 32) * 4; }
 
     /* Stores vector `at` of the tile: number at / GROUP of the four-sum vectors of thread at % GROUP in a slice. WARPS: the warp's lanes have 32
      * consecutive vectors, starting at a multiple of 32. */
-    template <bool WARPS> static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, unsigned shared, int at, const float4 &v)
+    template <bool WARPS>
+    static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, unsigned shared, int at, const float4 &v)
     {
         const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
         const float sums[4] = {v.x, v.y, v.z, v.w};
         if (WARPS && !out.vec) {
-            gg_rows(typename ffma_type::lanes(), out, shared + SLICES * VECTORS * 16 + threadIdx.x / 32 * gg_rows::BYTES, tile.m0, tile.n0 + t / 32 * (TN * LANES_N))
+            gg_rows(typename ffma_type::lanes(), out, shared + SLICES * VECTORS * 16 + threadIdx.x / 32 * gg_rows::BYTES, tile.m0 + warp_m(t),
+                    tile.n0 + warp_n(t))
                 .put(i * LANES_M, j / 4 * (4 * LANES_N) + j % 4, sums);
             return;
         }

@@ -8,9 +8,11 @@
     {                                                                                                                                                \
         sgemm_once<__VA_ARGS__>::run(p);                                                                                                             \
     }
-GG_ONCE(sgemm_tma_64x64, 2, 0, 64, 8, 3, 1, 0, false, false)
-GG_ONCE(sgemm_tma_64x48, 1, 4, 48, 12, 5, 1, 4, false, false)
-GG_ONCE(sgemm_tma_64x64_alone, 1, 4, 64, 8, 5, 1, 4, false, true)
-GG_ONCE(sgemm_tma_64x96, 1, 4, 96, 12, 5, 1, 4, false, true)
-GG_ONCE(sgemm_tma_64x128, 1, 4, 128, 8, 4, 2, 4, true, false, true, true, true)
+GG_ONCE(sgemm_tma_64x64, 2, 0, 64, 64, 8, 8, 3, 1, 0, false, false)
+GG_ONCE(sgemm_tma_64x48, 1, 4, 64, 48, 8, 12, 5, 1, 4, false, false)
+GG_ONCE(sgemm_tma_64x64_alone, 1, 4, 64, 64, 8, 8, 5, 1, 4, false, true)
+GG_ONCE(sgemm_tma_64x96, 1, 4, 64, 96, 8, 12, 5, 1, 4, false, true)
+GG_ONCE(sgemm_tma_64x128, 1, 4, 64, 128, 8, 8, 4, 2, 4, true, false, true, true, true)
+GG_ONCE(sgemm_tma_96x128, 1, 4, 96, 128, 12, 8, 4, 2, 4, true, false, true, true, true)
+GG_ONCE(sgemm_tma_128x128_alone, 1, 4, 128, 128, 8, 8, 3, 4, 4, true, false, true, true, true)
 #endif

@@ -366,7 +366,8 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     const int full = arch->sms * row->per_sm / gg_team(row);
     if (p->type == GG_D && steps < TMA[p->type].least && !once && tiles > full && sharers(row, p, arch) == full)
         best.splits = full;
-    if (row->per_sm == 1 && !once) /* large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU */
+    if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64)) /* large tiles: a cluster moves more data than it saves, and few clusters
+                                                                              * fit on a GPU */
         return best;
     const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
@@ -493,7 +494,9 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     if (row->role == GG_SLIM)
         return 8 * ffma->splits;
     const bool in_turns = row->role == GG_PERSISTENT || row->role == GG_TMA_ONCE;
-    const double groups = in_turns ? at_least(128.0 * 128 / (row->tile_m * row->tile_n), 1) : 1;
+    int groups = 1; /* of warps: a power of two */
+    while (in_turns && row->tile_m * row->tile_n * groups < 128 * 128)
+        groups *= 2;
     if (gg_is_tma(row) && ffma->cluster > 1)
         return groups * ffma->cluster * ffma->groups;
     if (row->role == GG_TILED_CUT)

@@ -163,8 +163,26 @@ static void check_in_one(void)
     CHECK(found[0] > 50 && found[1] > 10, "hardly any in one: %d and %d", found[0], found[1]);
 }
 
+/* Squares whose tiles just about fill the GPU are served by the row that has a block for each, in strict precision. */
+static void check_fitting(void)
+{
+    const struct {
+        int64_t n;
+        const char *row;
+    } fits[] = {{768, "sgemm_tma_64x96"},   {1000, "sgemm_tma_64x128"},       {1024, "sgemm_tma_64x128"},       {1190, "sgemm_tma_96x128"},
+                {1200, "sgemm_tma_96x128"}, {1300, "sgemm_tma_128x128_alone"}, {1400, "sgemm_tma_128x128_alone"}, {2048, "sgemm_tma_128x256"}};
+    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++)
+        for (int layout = 0; layout < 4; layout++) {
+            struct gg_gemm p = {.type = GG_S, .m = fits[i].n, .n = fits[i].n, .k = fits[i].n, .lda = fits[i].n, .ldb = fits[i].n, .ldc = fits[i].n};
+            p.precision = GG_STRICT, p.alpha = 1, p.a_kmajor = layout & 1, p.b_kmajor = layout & 2, p.a = p.b = p.c = (void *)4096;
+            const struct gg_choice choice = gg_select(&p, &gpus[2], NULL);
+            CHECK(strcmp(choice.kernel->name, fits[i].row) == 0, "n = %lld, layout %d: %s", (long long)fits[i].n, layout, choice.kernel->name);
+        }
+}
+
 int main(void)
 {
+    check_fitting();
     check_tensor();
     check_served();
     check_in_one();
