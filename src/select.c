@@ -52,17 +52,23 @@ static const double SHARING = 1.02;
  * 128x128 1.12 times as fast as with whole ones, 1728x288x12192 by 128x64 1.07, 2100 1.03; sgemm 2100 1.05, 298x2942x14672 by 128x256 1.11.) */
 static const double HALF = 0.7;
 
-/* How much longer memory takes in FP64 if k is contiguous in the large operand and each of its rows is read by one block: 16x16384x16384 in clusters
+/* How much longer the operands take from memory in FP64 if k is contiguous in the large operand and each of its rows is read by one block: 16x16384x16384 in clusters
  * of two is 1.06 times as fast. */
 static const double ONE_STREAM = 1.06;
 
-/* Parts of tiles are written and read once, mostly within L2. gg_fixup adds the parts of one tile one after the other: IN_ORDER is seconds per part,
- * in FP32, for tiles smaller than 128×128 and for larger ones. (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
-static const double L2_OVER_MEMORY = 1.3, IN_ORDER[] = {0.05e-6, 1.5e-6};
+/* L2's rate, in bytes per clock and SM, for small tiles' operands and for parts of tiles, which are written and read once. It does not depend on the
+ * memory: an H100, whose memory has 0.68 of an H200's bandwidth, has the same. */
+static const double L2 = 24.5;
 
-/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that in multiples of the memory bandwidth, and the same when blocks
- * that share tiles are at different k. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
-static const double PANELS = 1.68, PANELS_SHARED = 1.34;
+/* gg_fixup adds the parts of one tile one after the other: seconds per part, in FP32, for tiles smaller than 128×128 and for larger ones. (1578x124x2007
+ * in ten parts a tile: 64 us, with half as large tiles 38.) */
+static const double IN_ORDER[] = {0.05e-6, 1.5e-6};
+
+/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles are at different k.
+ * (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+static const double PANELS = 29, PANELS_SHARED = 25.2;
+
+static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) { return bytes / (rate * arch->sms * arch->clock_mhz * 1e6); }
 
 /* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
  * (bench/results/cut-2026-11-23.txt). */
@@ -98,6 +104,9 @@ static double slim_slow(const struct gg_kernel *row, bool kmajor)
 }
 
 static double at_least(double x, double low) { return x > low ? x : low; }
+
+/* Computing and memory side by side. A thousandth of the shorter one decides among rows that memory holds up for the same time. */
+static double longer(double computing, double memory) { return at_least(computing, memory) + 1e-3 * (computing < memory ? computing : memory); }
 
 /* The code that the driver picks: the newest machine code of the GPU's own generation (an architecture with a letter, < 0 here, fits only that very
  * GPU), else the PTX. A row's code for an architecture older than its cc_min is empty. Where there is no code at all the driver will say so. */
@@ -249,7 +258,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         const double whole = (double)((tiles - shared) / blocks);
         clocks = whole * tile_steps * step + SHARING * (double)shared * tile_steps / blocks * step + starts(row, whole + 1);
         clocks += (p->type == GG_S && blocks % shared == 0 ? 0 : TWO_PARTS[p->type]) * row->start;
-        after = SECOND_LAUNCH + 2.0 * blocks * 2 * tile * size / (arch->bandwidth * L2_OVER_MEMORY);
+        after = SECOND_LAUNCH + l2_seconds(2.0 * blocks * 2 * tile * size, L2, arch);
         after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
     } else {
         const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
@@ -257,11 +266,11 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
         clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
-    double bytes = m * k + k * n + 2 * m * n;
+    double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     if (gg_is_tiled(row)) /* small tiles, one per block: operands are read from L2 again and again */
-        bytes = at_least(bytes, (double)tiles * (row->tile_m + row->tile_n) * k / L2_OVER_MEMORY);
+        memory = at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, L2, arch));
     after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
-    return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), bytes * size / arch->bandwidth);
+    return LAUNCH + after + longer(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
 /* SMs (or pairs) out of `sms` on which FP32's clusters find room at one time. */
@@ -328,12 +337,11 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
-    double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor : p->a_kmajor);
+    double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D)
-        memory = at_least(memory, (double)tiles * (row->tile_m + row->tile_n) * k * size / ((shared > 0 ? PANELS_SHARED : PANELS) * arch->bandwidth));
-    if (p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor : p->a_kmajor))
-        memory *= ONE_STREAM;
-    return LAUNCH + after + at_least(clocks / (arch->clock_mhz * 1e6), memory);
+        memory = at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, shared > 0 ? PANELS_SHARED : PANELS, arch));
+    return LAUNCH + after + longer(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
 /* How many blocks could share tiles: as many as run at one time, or as have GG_SHORTEST_RUN steps each. */
