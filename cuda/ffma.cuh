@@ -187,7 +187,7 @@ struct gg_rows {
     float alpha, beta;
     int row, rows, column, columns;
 
-    /* m, n: the warp's first row and column. */
+    /* LANES: how the lanes stand (gg_lanes). m, n: the warp's first row and column. */
     template <typename LANES, typename OUT>
     __device__ gg_rows(LANES, const OUT &out, unsigned memory, int64_t m, int64_t n) : ld(out.ld), alpha(out.alpha), beta(out.beta)
     {

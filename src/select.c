@@ -52,16 +52,16 @@ static const double SHARING = 1.02;
  * 128x128 1.12 times as fast as with whole ones, 1728x288x12192 by 128x64 1.07, 2100 1.03; sgemm 2100 1.05, 298x2942x14672 by 128x256 1.11.) */
 static const double HALF = 0.7;
 
-/* How much longer the operands take from memory in FP64 if k is contiguous in the large operand and each of its rows is read by one block: 16x16384x16384 in clusters
- * of two is 1.06 times as fast. */
+/* How much longer the operands take from memory in FP64 if k is contiguous in the large operand and each of its rows is read by one block:
+ * 16x16384x16384 in clusters of two is 1.06 times as fast. */
 static const double ONE_STREAM = 1.06;
 
 /* L2's rate, in bytes per clock and SM, for small tiles' operands and for parts of tiles, which are written and read once. It does not depend on the
- * memory: an H100, whose memory has 0.68 of an H200's bandwidth, has the same. */
+ * memory: an H100, whose memory has 0.68 of an H200's bandwidth, has the same. Taken for other GPUs, too, where it has not been measured. */
 static const double L2 = 24.5;
 
-/* gg_fixup adds the parts of one tile one after the other: seconds per part, in FP32, for tiles smaller than 128×128 and for larger ones. (1578x124x2007
- * in ten parts a tile: 64 us, with half as large tiles 38.) */
+/* gg_fixup adds the parts of one tile one after the other: seconds per part, in FP32, for tiles smaller than 128×128 and for larger ones.
+ * (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
 static const double IN_ORDER[] = {0.05e-6, 1.5e-6};
 
 /* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles are at different k.
@@ -336,7 +336,8 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
-    const double after = (pack_a || pack_b) * PACK_LAUNCH + (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
+    const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
     const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor : p->a_kmajor);
     double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D)
@@ -374,8 +375,8 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     const int full = arch->sms * row->per_sm / gg_team(row);
     if (p->type == GG_D && steps < TMA[p->type].least && !once && tiles > full && sharers(row, p, arch) == full)
         best.splits = full;
-    if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64)) /* large tiles: a cluster moves more data than it saves, and few clusters
-                                                                              * fit on a GPU */
+    /* Large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU. */
+    if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64))
         return best;
     const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {

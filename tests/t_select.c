@@ -169,7 +169,7 @@ static void check_fitting(void)
     const struct {
         int64_t n;
         const char *row;
-    } fits[] = {{768, "sgemm_tma_64x96"},   {1000, "sgemm_tma_64x128"},       {1024, "sgemm_tma_64x128"},       {1190, "sgemm_tma_96x128"},
+    } fits[] = {{768, "sgemm_tma_64x96"},   {1000, "sgemm_tma_64x128"},        {1024, "sgemm_tma_64x128"},        {1190, "sgemm_tma_96x128"},
                 {1200, "sgemm_tma_96x128"}, {1300, "sgemm_tma_128x128_alone"}, {1400, "sgemm_tma_128x128_alone"}, {2048, "sgemm_tma_128x256"}};
     for (size_t i = 0; i < sizeof fits / sizeof *fits; i++)
         for (int layout = 0; layout < 4; layout++) {
@@ -180,9 +180,24 @@ static void check_fitting(void)
         }
 }
 
+/* An H100 is an H200 with slower memory. Where memory is not the limit it gets the same rows. */
+static void check_h100(void)
+{
+    struct gg_arch h100 = gpus[2];
+    h100.bandwidth = 3.35e12;
+    for (int64_t n = 512; n <= 4096; n += 256)
+        for (int type = 0; type < 2; type++) {
+            struct gg_gemm p = {.type = type ? GG_D : GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .precision = GG_STRICT};
+            p.a = p.b = p.c = (void *)4096, p.b_kmajor = true;
+            const char *const here = gg_select(&p, &h100, NULL).kernel->name, *const there = gg_select(&p, &gpus[2], NULL).kernel->name;
+            CHECK(strcmp(here, there) == 0, "n = %lld, type %d: %s on an H100, %s on an H200", (long long)n, type, here, there);
+        }
+}
+
 int main(void)
 {
     check_fitting();
+    check_h100();
     check_tensor();
     check_served();
     check_in_one();
