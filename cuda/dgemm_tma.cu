@@ -79,27 +79,11 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
         return base::first_block(p, tile, unit, gridDim.x / TEAM);
     }
 
-    /* Like the base's, but with one cluster per tile there are few divisions before the first copies: each takes 100 clocks. */
-    __device__ void find_in_cluster(const gg_args &p)
-    {
-        const int length = base::steps(p);
-        if (p.groups == 1) {
-            const unsigned part = cluster_rank(), parts = p.splits;
-            tile = cluster_index(), first = 0, count = length, fate = WHOLE;
-            if (parts > 1) {
-                first = unsigned(length) * part / parts; /* at most 8 parts: 32 bits are enough */
-                count = unsigned(length) * (part + 1) / parts - first;
-            }
-            return;
-        }
-        base::template find_in_cluster<true>(p);
-    }
-
     /* Finds the unit's piece number `index`. False: it does not have so many. */
     __device__ bool find(const gg_args &p, int index)
     {
         if (!PAIR && (ONCE || p.splits > 1)) {
-            find_in_cluster(p);
+            base::find_in_cluster_soon(p);
             return index == 0;
         }
         const int length = base::steps(p), whole = base::whole_tiles(p), units = gridDim.x / TEAM, unit = blockIdx.x / TEAM;

@@ -27,33 +27,41 @@ struct gg_tensor_map {
 
 /* The problem as a kernel sees it: struct gg_gemm with its pointers in GPU memory, plus what launch.c adds.
  * alpha and beta are exact copies of the type's own. beta == 0: C is not read. Kernels that multiply are never launched with
- * k == 0; launch.c sends that to gg_scale. Layout is a run-time fact: no kernel is compiled more than once for it. */
+ * k == 0; launch.c sends that to gg_scale. Layout is a run-time fact: no kernel is compiled more than once for it.
+ *
+ * Arguments reach a kernel through a cache of 64-byte lines, and each line's first use takes 400 clocks and more. So the members are grouped by when
+ * they are used: one line for what decides which copies come first, one for A, B and C. */
 struct gg_args {
     struct gg_tensor_map map_a, map_b; /* GG_TMA… rows only: op(A) as m×k and op(B) as n×k, m and n contiguous */
-    const void *a, *b;
-    void *c;
-    void *workspace; /* shared tiles of GG_PERSISTENT rows: two slots of tile_m × tile_n partial sums per block; other roles: see launch.c */
+
     int64_t m, n, k;
-    int64_t lda, ldb, ldc;
-    double alpha, beta;
     int64_t shared_tiles;           /* so many last tiles of C are shared along k by all blocks, see tile.cuh; 0: none */
+    int32_t splits;                 /* skinny: pieces of k, each of whose sums go to workspace; 1: k is not cut. slim, GG_TMA…: blocks of a cluster */
+    int32_t groups;                 /* GG_TMA…: clusters that share a tile's k */
+    uint32_t *verdict;              /* tensor tiers: GG_NOT_* of this call; NULL: this kernel does not belong to a chain */
+    uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
+    uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
+    uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
+    uint8_t move_back;              /* edge tiles are moved back into C, see tile.cuh */
+    uint8_t early;                  /* gg_pack and the product behind it: the product may start before gg_pack has ended, see gate.cuh */
+
+    GG_ALIGN(64) const void *a;
+    const void *b;
+    int64_t lda, ldb;
+    void *c;
+    int64_t ldc;
+    double alpha, beta;
+
+    void *workspace; /* shared tiles of GG_PERSISTENT rows: two slots of tile_m × tile_n partial sums per block; other roles: see launch.c */
+    uint32_t gate_first;            /* the bit that rules the first tier out, if it is final when this kernel's blocks begin, else 0; see gate.cuh */
     int32_t tile_m, tile_n, tile_k; /* gg_fixup only: those of the kernel before it */
     int32_t blocks;                 /* gg_fixup only: the grid of the kernel before it */
     int32_t each;                   /* gg_fixup only: how many elements of a tile one block adds up, 64 or 1024 */
-    int32_t splits;                 /* skinny: pieces of k, each of whose sums go to workspace; 1: k is not cut. slim, GG_TMA…: blocks of a cluster */
-    int32_t groups;                 /* GG_TMA…: clusters that share a tile's k */
-    uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */
-    uint8_t move_back;              /* edge tiles are moved back into C, see tile.cuh */
-    uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
-    uint8_t keeps_a, keeps_b;       /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
-    uint8_t early;                  /* gg_pack and the product behind it: the product may start before gg_pack has ended, see gate.cuh */
 
     /* Tensor tiers only, see src/tensor.h, split.cu and tensor.cuh. */
-    void *pieces_a, *pieces_b;      /* op(A) as m×k and op(B) as n×k, split into pieces */
-    float *scale_a, *scale_b;       /* by row: the factor of its pieces, a power of two */
-    uint32_t *verdict;              /* GG_NOT_* of this call; NULL: this kernel does not belong to a chain */
-    uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
-    uint32_t gate_first;            /* the bit that rules the first tier out, if it is final when this kernel's blocks begin, else 0; see gate.cuh */
+    void *pieces_a, *pieces_b;  /* op(A) as m×k and op(B) as n×k, split into pieces */
+    float *scale_a, *scale_b;   /* by row: the factor of its pieces, a power of two */
+    uint8_t keeps_a, keeps_b;   /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
 };
 
 /* slim_…_two: blocks from `first` on do the second product. */

@@ -109,8 +109,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         return block;
     }
 
-    /* The single piece of a block in a cluster. SEVERAL: a tile always has more than one. */
-    template <bool SEVERAL = false> __device__ void find_in_cluster(const gg_args &p)
+    /* The single piece of a block in a cluster. */
+    __device__ void find_in_cluster(const gg_args &p)
     {
         const int length = steps(p);
         const unsigned parts = p.splits * p.groups, part = blockIdx.x % parts;
@@ -118,7 +118,22 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES = false>
         tile = blockIdx.x / parts;
         first = gg_share(length, part, parts);
         count = gg_share(length, part + 1, parts) - first;
-        fate = !SEVERAL && p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+        fate = p.groups == 1 ? WHOLE : group + 1 < p.groups ? PUBLISH : COLLECT;
+    }
+
+    /* The same sooner where the tile has one cluster, or one block: divisions take 100 clocks each, and the first copies wait for them. (In sgemm_tma
+     * it would bring 128x128's FFMAs bank conflicts.) */
+    __device__ void find_in_cluster_soon(const gg_args &p)
+    {
+        if (p.groups > 1)
+            return find_in_cluster(p);
+        const unsigned length = steps(p), part = cluster_rank(), parts = p.splits;
+        tile = blockIdx.x, first = 0, count = length, fate = WHOLE;
+        if (parts > 1) {
+            tile = cluster_index();
+            first = length * part / parts; /* at most 8 parts: 32 bits are enough */
+            count = length * (part + 1) / parts - first;
+        }
     }
 };
 

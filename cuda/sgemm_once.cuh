@@ -40,13 +40,18 @@ __device__ float4 load_shared(unsigned at)
     return v;
 }
 
-__device__ float4 load_cluster(unsigned at, int rank)
+/* The address of `at` in the shared memory of the cluster's block `rank`. */
+__device__ unsigned of_block(unsigned at, int rank)
+{
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+
+__device__ float4 load_cluster(unsigned at)
 {
     float4 v;
-    asm volatile("{ .reg .b32 at; mapa.shared::cluster.u32 at, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at]; }"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(at), "r"(rank)
-                 : "memory");
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at) : "memory");
     return v;
 }
 
@@ -62,11 +67,11 @@ __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.
  * tile, 1 % for others where nothing is transposed, and up to 5 % slower where something is. Otherwise the last warp to leave a stage starts them.
  * CARRIES: the next stage's first fragments are fetched among the last products of a stage. That is 2 % faster for 64x64 alone and 2 % for 64x96
  * where both operands are transposed, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, half the code: 64x128 is 1.5 %
- * faster where B is transposed, 0.6 % where A is. WHOLE: a whole tile whose C is not read is stored by code of its own: n = 576, 640, 768, 1024 1.5
- * to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and WHOLE are both slower. BY_ROWS: C that is not aligned is stored by
+ * faster where B is transposed, 0.6 % where A is. PLAIN: a tile whose C is not read is stored by code of its own: n = 576, 640, 768, 1024 1.5
+ * to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and PLAIN are both slower. BY_ROWS: C that is not aligned is stored by
  * gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows, whose clusters' code then lies further away, 64x4096x4096
  * was 3 % slower. */
-template <int TILE_M, int TILE_N, int TM, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool WHOLE = true,
+template <int TILE_M, int TILE_N, int TM, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool PLAIN = true,
           bool BY_ROWS = false>
 struct sgemm_once {
     static constexpr int WARPS_M = TILE_M / (TM * LANES_M), GROUP = WARPS_M * (TILE_N / (TN * LANES_N)) * 32;
@@ -95,13 +100,8 @@ struct sgemm_once {
 
         __device__ one_tile(const gg_args &p)
         {
-            piece.find_in_cluster(p);
-            constexpr int BAND = 8;
-            const int tiles_m = (int(p.m) + TILE_M - 1) / TILE_M, tiles_n = (int(p.n) + TILE_N - 1) / TILE_N;
-            const int band = piece.tile / (BAND * tiles_n), in_band = piece.tile - band * (BAND * tiles_n), rows = min(BAND, tiles_m - band * BAND);
-            const int column = in_band / rows;
-            m0 = (band * BAND + in_band - column * rows) * TILE_M;
-            n0 = column * TILE_N;
+            piece.find_in_cluster_soon(p);
+            piece.template place<8>(p, piece.tile, m0, n0);
             k0 = piece.first * TILE_K;
         }
 
@@ -216,6 +216,16 @@ struct sgemm_once {
         out.put_vector(tile.m0 + at_m(t) + i * LANES_M, tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4, sums);
     }
 
+    /* The same where out.plain(). */
+    static __device__ void put_plain(const gg_args &p, const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, int at, const float4 &v)
+    {
+        const int t = at % GROUP, s = at / GROUP, j = s / (TM / 4), m = tile.m0 + at_m(t) + s % (TM / 4) * (4 * LANES_M),
+                  n = tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4;
+        if (m < int(p.m) && n < int(p.n))
+            *reinterpret_cast<float4 *>(out.c + m + n * out.ld) =
+                make_float4(out.alpha * v.x, out.alpha * v.y, out.alpha * v.z, out.alpha * v.w);
+    }
+
     static __device__ void finish(const gg_args &p, const one_tile &tile, unsigned shared, const ffma_type &ffma)
     {
         int thread = threadIdx.x, s = 0;
@@ -235,7 +245,7 @@ struct sgemm_once {
             return sum;
         };
         /* In vectors: little code in one piece, because in a short call it comes from memory. */
-        if (WHOLE && p.splits == 1 && out.plain()) {
+        if (PLAIN && p.splits == 1 && out.plain()) {
             const int m = tile.m0 + at_m(thread), n = tile.n0 + at_n(thread);
             float *const c = out.c + m + n * out.ld;
 #pragma unroll
@@ -260,32 +270,47 @@ struct sgemm_once {
         if (p.splits == 1)
             return;
 
-        /* Every block of a cluster adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. */
-        const int rank = blockIdx.x % unsigned(p.splits), unit = blockIdx.x / unsigned(p.splits), fate = tile.piece.fate,
-                  first = fate == COLLECT ? unit + 1 - p.groups : unit;
+        /* Every block of a cluster adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. What
+         * needs no waiting is done between arriving and waiting. */
+        cluster_arrive_shared();
+        const int rank = cluster_rank(), unit = cluster_index(), fate = tile.piece.fate, first = fate == COLLECT ? unit + 1 - p.groups : unit;
+        const int begin = VECTORS * rank / p.splits + thread, end = VECTORS * (rank + 1) / p.splits;
         float4 *const parts = static_cast<float4 *>(p.workspace);
-        cluster_sync();
+        unsigned sums[8]; /* of each block */
+#pragma unroll
+        for (int r = 0; r < 8; r++)
+            sums[r] = of_block(shared, r < p.splits ? r : 0);
+        cluster_wait();
         if (fate == COLLECT)
             await_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
-        const int end = VECTORS * (rank + 1) / p.splits;
-#pragma unroll 1
-        for (int at = VECTORS * rank / p.splits + thread; at < end; at += THREADS) {
+        const auto shared_sum = [&](int at) {
             float4 v[8];
 #pragma unroll
             for (int r = 0; r < 8; r++)
                 if (r < p.splits)
-                    v[r] = load_cluster(shared + at * 16, r);
+                    v[r] = load_cluster(sums[r] + at * 16);
 #pragma unroll
             for (int r = 1; r < 8; r++)
                 if (r < p.splits)
                     add(v[0], v[r]);
-            if (fate == PUBLISH) {
-                __stcg(parts + int64_t(unit) * VECTORS + at, v[0]);
-                continue;
+            return v[0];
+        };
+        if (!ASIDE && fate == WHOLE && out.plain()) { /* n = 256 and 384 2 to 3 % faster; with an SM per block 1 % slower for long k */
+#pragma unroll 1
+            for (int at = begin; at < end; at += THREADS)
+                put_plain(p, out, tile, at, shared_sum(at));
+        } else {
+#pragma unroll 1
+            for (int at = begin; at < end; at += THREADS) {
+                float4 sum = shared_sum(at);
+                if (fate == PUBLISH) {
+                    __stcg(parts + int64_t(unit) * VECTORS + at, sum);
+                    continue;
+                }
+                add_parts<ASIDE ? 16 : 8>(
+                    first, unit, [&](int from) { return __ldcg(parts + int64_t(from) * VECTORS + at); }, [&](const float4 &part) { add(sum, part); });
+                put<false>(out, tile, shared, at, sum);
             }
-            add_parts<ASIDE ? 16 : 8>(
-                first, unit, [&](int from) { return __ldcg(parts + int64_t(from) * VECTORS + at); }, [&](const float4 &part) { add(v[0], part); });
-            put<false>(out, tile, shared, at, v[0]);
         }
         if (fate == PUBLISH)
             announce_part(p, thread, block_barrier);
@@ -322,6 +347,7 @@ struct sgemm_once {
             }
         }
         __syncthreads();
+        asm volatile("" ::"l"(p.c)); /* while the first stage is under way: loads what finish() needs into the cache of arguments */
 
         const bool turns = p.a_kmajor || p.b_kmajor;
         if (ASIDE && threadIdx.x >= THREADS) {
