@@ -182,12 +182,12 @@ __global__ void __launch_bounds__(THREADS) plain_s(const __grid_constant__ gg_ar
 __global__ void __launch_bounds__(THREADS) plain_d(const __grid_constant__ gg_args p) { plain<double>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_s(const __grid_constant__ gg_args p) { scale<float>(p); }
 __global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg_args p) { scale<double>(p); }
-__global__ void __launch_bounds__(THREADS) gg_fixup_s(const __grid_constant__ gg_args p) { fixup<float>(p); }
 #if __CUDA_ARCH__ >= 800
-#define PACKERS 6
+#define BLOCKS 6 /* an SM, as kernels.def says */
 #else
-#define PACKERS 4 /* fills the 1024 threads of an SM */
+#define BLOCKS 4 /* fills the 1024 threads of an SM */
 #endif
-__global__ void __launch_bounds__(THREADS, PACKERS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
-__global__ void __launch_bounds__(THREADS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }
+__global__ void __launch_bounds__(THREADS, BLOCKS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
+__global__ void __launch_bounds__(THREADS, BLOCKS) gg_fixup_s(const __grid_constant__ gg_args p) { fixup<float>(p); }
+__global__ void __launch_bounds__(THREADS, BLOCKS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }
 }

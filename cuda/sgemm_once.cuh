@@ -222,8 +222,7 @@ struct sgemm_once {
         const int t = at % GROUP, s = at / GROUP, j = s / (TM / 4), m = tile.m0 + at_m(t) + s % (TM / 4) * (4 * LANES_M),
                   n = tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4;
         if (m < int(p.m) && n < int(p.n))
-            *reinterpret_cast<float4 *>(out.c + m + n * out.ld) =
-                make_float4(out.alpha * v.x, out.alpha * v.y, out.alpha * v.z, out.alpha * v.w);
+            *reinterpret_cast<float4 *>(out.c + m + n * out.ld) = make_float4(out.alpha * v.x, out.alpha * v.y, out.alpha * v.z, out.alpha * v.w);
     }
 
     static __device__ void finish(const gg_args &p, const one_tile &tile, unsigned shared, const ffma_type &ffma)
