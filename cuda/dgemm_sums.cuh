@@ -294,8 +294,6 @@ template <typename ROW> struct dgemm_sums : ROW {
                   unit = cluster ? cluster_index() : int(blockIdx.x);
         const unsigned order = shared + ORDERS;
         const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
-        if (fate == COLLECT)
-            await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
         consumer_barrier(); /* after this the ring's memory is free: all stages have been read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
@@ -312,6 +310,8 @@ template <typename ROW> struct dgemm_sums : ROW {
             const unsigned share = rank * SLICES + slice, shares = splits(p) * SLICES, begin = SLOTS * share / shares,
                            end = SLOTS * (share + 1) / shares;
             cluster_wait();
+            if (fate == COLLECT)
+                await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
             if (SLICES > 1 || splits(p) <= 2)
                 add_shares<2>(p, fate, shared, in_group, first, unit, begin, end, out);
             else if (splits(p) <= 4)

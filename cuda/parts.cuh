@@ -11,17 +11,16 @@
 
 #include "tile.cuh"
 
-/* Barriers of all threads of the cluster. The first orders memory, the second does not. */
-__device__ inline void cluster_sync() { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
-__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
-
-/* cluster_sync in two halves, which order only what this thread has written to its own block's shared memory. cluster_sync itself waits for all
- * memory operations, some 1000 clocks. */
+/* A barrier of all threads of the cluster, in two halves. It orders only what this thread has written to its own block's shared memory: a release of
+ * everything would wait for all memory operations, some 1000 clocks. */
 __device__ inline void cluster_arrive_shared()
 {
     asm volatile("fence.release.sync_restrict::shared::cta.cluster;\nbarrier.cluster.arrive.relaxed;" ::: "memory");
 }
 __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+
+/* One that orders no memory. */
+__device__ inline void cluster_leave() { asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory"); }
 
 /* The cluster's index in the grid; below, the block's in the cluster. */
 __device__ inline int cluster_index()
@@ -167,14 +166,12 @@ __device__ inline void await_parts(const gg_args &p, int first, int unit, int ra
     for (int from = first + thread; from < unit; from += THREADS)
         while (!part_is_there(part_flag(p, from * p.splits + rank))) {
         }
-    __threadfence();
     barrier();
 }
 
-/* Announces that this block's part is written. */
+/* Announces that this block's part is written. (The release covers what other threads wrote before the barrier, as the acquire above is also theirs.) */
 template <typename BARRIER> __device__ inline void announce_part(const gg_args &p, int thread, BARRIER barrier)
 {
-    __threadfence();
     barrier();
     if (thread == 0)
         asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(part_flag(p, blockIdx.x)) : "memory");
@@ -211,7 +208,6 @@ __device__ inline void forget_parts(const gg_args &p, int first, int unit, int r
 __device__ inline bool gg_last_part(const gg_args &p, int tile, unsigned parts)
 {
     unsigned before = 0;
-    __threadfence();
     __syncthreads();
     if (threadIdx.x == 0)
         asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(part_flag(p, tile)), "r"(parts - 1) : "memory");

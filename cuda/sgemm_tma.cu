@@ -429,7 +429,8 @@ struct sgemm_tma {
                          "f"(v[3])
                          : "memory");
         });
-        cluster_sync();
+        cluster_arrive_shared();
+        cluster_wait();
         if (t.fate == COLLECT)
             await_parts<THREADS>(p, first, unit, rank, thread, block_barrier);
         const gg_out<float, TILE_M, TILE_N> out(p, whole(t));

@@ -14,6 +14,7 @@
  * One long row per warp (slim_d1_long) is read 1.03 to 1.08 times as fast as two side by side; short ones are too little work for a block.
  *
  * Loops are short on purpose: with a cold L2 instructions come from memory, too. */
+#include "parts.cuh"
 #include "pipeline.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -445,9 +446,10 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
     template <int BLOCK> __device__ __forceinline__ void finish() const
     {
         const T alpha = T(p.alpha), beta = T(p.beta);
-        if (p.splits > 1)
-            asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-        else
+        if (p.splits > 1) {
+            cluster_arrive_shared();
+            cluster_wait();
+        } else
             __syncthreads();
         const int share = COLUMNS * BLOCK / p.splits;
 #pragma unroll 1
@@ -466,8 +468,8 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 *to = beta == T(0) ? alpha * s : alpha * s + beta * *to;
             }
         }
-        if (p.splits > 1) /* others may still be reading this block's totals */
-            asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+        if (p.splits > 1)
+            cluster_leave(); /* others may still be reading this block's totals */
     }
 
     static __device__ __forceinline__ void run(const gg_args &p, unsigned block)
