@@ -31,9 +31,28 @@ template <int LANES_M, bool FAST> struct gg_lanes {
     static __device__ int n(int lane) { return LANES_M == 8 ? of_four(lane) : of_eight(lane); }
 };
 
+/* The order of one k's FFMAs and of the loads among them. FFMAs go back and forth in lines of sums, along m or n, so that consecutive ones share an
+ * operand; BACK: from the last line to the first. The first load follows FFMA number FIRST, and each of the others comes GAP FFMAs later. Which order
+ * is fastest depends on how ptxas numbers registers for it, which is different in each kernel, by up to 3 %. So rows name their own, the best of 50
+ * to 150 that were timed in them (bench/results/sgemm-2026-11-25-2.txt). */
+template <int FIRST_, int GAP_, bool ALONG_M_, bool BACK_ = false> struct gg_order {
+    static constexpr int FIRST = FIRST_, GAP = GAP_;
+    static constexpr bool ALONG_M = ALONG_M_, BACK = BACK_;
+};
+
+/* For those that name none. */
+template <int TM, int TN, int SLOW = 1>
+using gg_usual_order = gg_order<(TM * TN > 64 ? 12
+                                 : SLOW       ? 4
+                                              : 8),
+                                (TM * TN > 64 ? 18
+                                 : SLOW       ? 6
+                                              : 8),
+                                (TN > TM)>;
+
 /* SLOW: of how many operands the loads take 4 clocks. With 2, for rows along the shorter side, a lane's two pieces of four rows are crossed: every
  * other lane has the second piece first. Otherwise lanes L and L^1 would share addresses. */
-template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, int SLOW = 1> struct gg_ffma {
+template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, int SLOW = 1, class ORDER = gg_usual_order<TM, TN, SLOW>> struct gg_ffma {
     static constexpr int LANES_N = 32 / LANES_M, PIECES = (TM + TN) / 4;
     static_assert(SLOW < 2 || (TM == 8 && LANES_M == 4), "two pieces of rows, along the shorter side");
     using lanes = gg_lanes<LANES_M, SLOW == 0>;
@@ -64,18 +83,16 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, int SLOW = 1> s
             fetch_piece(set, a, b, k, piece);
     }
 
-    /* Multiplies the fragments of one k, in `set`, while those of the k at (a, b, k) are fetched into the other set. The order goes back and forth
-     * along the shorter side, so that consecutive FFMAs share an operand. Which loads come first and how far apart they are is what ran fastest, by
-     * 0.3 to 2 %. */
+    /* Multiplies the fragments of one k, in `set`, while those of the k at (a, b, k) are fetched into the other set. */
     template <bool FETCH = true> __device__ void multiply(int set, unsigned a, unsigned b, int k)
     {
-        constexpr bool COLUMNS = TN > TM;
-        constexpr int LINE = COLUMNS ? TM : TN, FIRST = TM * TN > 64 ? 12 : SLOW ? 4 : 8, GAP = TM * TN > 64 ? 18 : SLOW ? 6 : 8;
+        constexpr int LINE = ORDER::ALONG_M ? TM : TN, LINES = TM * TN / LINE, FIRST = ORDER::FIRST, GAP = ORDER::GAP;
         static_assert(FIRST + GAP * (PIECES - 1) <= TM * TN, "room for the loads");
 #pragma unroll
         for (int at = 0; at < TM * TN; at++) {
-            const int line = at / LINE, along = line % 2 ? LINE - 1 - at % LINE : at % LINE;
-            const int i = COLUMNS ? along : line, j = COLUMNS ? line : along, since = at + 1 - FIRST;
+            const int turn = at / LINE, line = ORDER::BACK ? LINES - 1 - turn : turn;
+            const int along = (turn + ORDER::BACK) % 2 ? LINE - 1 - at % LINE : at % LINE;
+            const int i = ORDER::ALONG_M ? along : line, j = ORDER::ALONG_M ? line : along, since = at + 1 - FIRST;
             asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sum[i][j]) : "f"(fa[set][i]), "f"(fb[set][j]));
             if (FETCH && since >= 0 && since % GAP == 0 && since / GAP < PIECES)
                 fetch_piece(set ^ 1, a, b, k, since / GAP);

@@ -71,8 +71,8 @@ __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.
  * to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and PLAIN are both slower. BY_ROWS: C that is not aligned is stored by
  * gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows, whose clusters' code then lies further away, 64x4096x4096
  * was 3 % slower. */
-template <int TILE_M, int TILE_N, int TM, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, bool ROLLED = false, bool PLAIN = true,
-          bool BY_ROWS = false>
+template <int TILE_M, int TILE_N, int TM, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, class ORDER, bool ROLLED = false,
+          bool PLAIN = true, bool BY_ROWS = false>
 struct sgemm_once {
     static constexpr int WARPS_M = TILE_M / (TM * LANES_M), GROUP = WARPS_M * (TILE_N / (TN * LANES_N)) * 32;
     static constexpr int SLICES = THREADS / GROUP, KS = TILE_K / SLICES / RUNS;
@@ -85,7 +85,7 @@ struct sgemm_once {
     static_assert(PANEL_B % 2048 == 0, "halves of panels begin where a swizzle does");
     static_assert(!CARRIES || RUNS == 1, "one run from stage to stage");
     using ring_type = gg_ring<STAGES>;
-    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N>;
+    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N, 1, ORDER>;
 
     static __device__ void copy_panel(const ring_type &ring, int stage, unsigned to, int half, const gg_tensor_map *map, bool kmajor, int x, int k)
     {

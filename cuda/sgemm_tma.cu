@@ -69,7 +69,8 @@ template <int TILE_M, int TILE_N, int TILE_K, int SHORTEST, bool HALVES> struct 
 
 /* CHUNK: k of one iteration of the innermost loop, whose code should fit the instruction cache. EITHER: k-major operands are transposed here.
  * CONSUMER_REGISTERS: not 0 if there is a producer warpgroup, which starts the copies and gives the consumers registers. */
-template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M, int CHUNK, bool EITHER, int CONSUMER_REGISTERS>
+template <int TILE_M, int TILE_N, int TILE_K, int STAGES, int WARPS_M, int WARPS_N, int LANES_M, int CHUNK, bool EITHER, int CONSUMER_REGISTERS,
+          class ORDER>
 struct sgemm_tma {
     static constexpr bool PRODUCER = CONSUMER_REGISTERS > 0;
     static constexpr int THREADS = 32 * WARPS_M * WARPS_N, LANES_N = 32 / LANES_M;
@@ -80,7 +81,7 @@ struct sgemm_tma {
     static constexpr int WORDS = STAGES * 16 + (PRODUCER ? (STAGES + 1) * ORDER_WORDS : STAGES) * 4;
     static constexpr int RING = STAGES * BYTES + (WORDS + 15) / 16 * 16, SHARED = 1024 + RING + THREADS / 32 * ROWS_BYTES;
     static constexpr int AT_ONCE = PRODUCER ? 16 : 4; /* loads of a part in flight; with more, 128x128's FFMAs get bank conflicts */
-    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N, PRODUCER ? 2 : 1>;
+    using ffma_type = gg_ffma<TM, TN, LANES_M, TILE_M, TILE_N, PRODUCER ? 2 : 1, ORDER>;
     static constexpr bool HALVES = PRODUCER;
     using work = sgemm_piece<TILE_M, TILE_N, TILE_K, STAGES, HALVES>;
 
@@ -472,8 +473,8 @@ struct sgemm_tma {
     }
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-using tma128x256 = sgemm_tma<128, 256, 32, 4, 4, 2, 4, 8, false, 240>;
-using tma128x128 = sgemm_tma<128, 128, 32, 3, 2, 4, 8, 8, true, 0>;
+using tma128x256 = sgemm_tma<128, 256, 32, 4, 4, 2, 4, 8, false, 240, gg_order<15, 15, true>>;
+using tma128x128 = sgemm_tma<128, 128, 32, 3, 2, 4, 8, 8, true, 0, gg_order<15, 12, true, true>>;
 static_assert(tma128x256::SHARED <= gg_shared_sgemm_tma_128x256 && tma128x128::SHARED <= gg_shared_sgemm_tma_128x128, "kernels.def");
 extern "C" {
 __global__ void __launch_bounds__(384, 1) sgemm_tma_128x256(const __grid_constant__ gg_args p) { tma128x256::run(p); }
