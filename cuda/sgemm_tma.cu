@@ -21,7 +21,7 @@
  * each with its share of k; they add up through distributed shared memory. Either way the sum depends on the grid alone, never on timing.
  *
  * Registers ≤ 240 and ≤ 128, shared memory 205 KB and 102 KB a block. Issue slots allow 95.5 % and 94 % of the FP32 peak (66.9 TF/s on an H200); NT
- * reached 88 % (4096), 83 % (2048) with 128×256 and, before its loads were slowed (ffma.cuh), 78 % (4096), 67 % (1536), 40 % (768) with 128×128.
+ * reached 89.5 % (4096), 84 % (2048) with 128×256 and, before its loads were slowed (ffma.cuh), 78 % (4096), 67 % (1536), 40 % (768) with 128×128.
  * Limits: m, n, k < 2^31 − 256; without shared tiles or with clusters any k, else 96 <= k (128 with 128x256). */
 #include "ffma.cuh"
 #include "parts.cuh"
