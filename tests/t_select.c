@@ -180,18 +180,23 @@ static void check_fitting(void)
         }
 }
 
-/* An H100 is an H200 with slower memory. Where memory is not the limit it gets the same rows. */
+/* An H100 is an H200 with slower memory. Where memory is not the limit it gets the same rows, and where C's bytes are the limit for all rows. */
 static void check_h100(void)
 {
     struct gg_arch h100 = gpus[2];
     h100.bandwidth = 3.35e12;
     for (int64_t n = 512; n <= 4096; n += 256)
-        for (int type = 0; type < 2; type++) {
-            struct gg_gemm p = {.type = type ? GG_D : GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .precision = GG_STRICT};
-            p.a = p.b = p.c = (void *)4096, p.b_kmajor = true;
-            const char *const here = gg_select(&p, &h100, NULL).kernel->name, *const there = gg_select(&p, &gpus[2], NULL).kernel->name;
-            CHECK(strcmp(here, there) == 0, "n = %lld, type %d: %s on an H100, %s on an H200", (long long)n, type, here, there);
-        }
+        for (int type = 0; type < 2; type++)
+            for (int short_k = 0; short_k < 2; short_k++)
+                for (int layout = 0; layout < (short_k ? 4 : 1); layout++) {
+                    const int64_t k = short_k ? 64 : n;
+                    struct gg_gemm p = {.type = type ? GG_D : GG_S, .m = n, .n = n, .k = k, .ldc = n, .alpha = 1, .precision = GG_STRICT};
+                    p.a = p.b = p.c = (void *)4096, p.a_kmajor = layout % 2, p.b_kmajor = layout < 2;
+                    p.lda = p.a_kmajor ? k : n, p.ldb = p.b_kmajor ? k : n;
+                    const char *const here = gg_select(&p, &h100, NULL).kernel->name, *const there = gg_select(&p, &gpus[2], NULL).kernel->name;
+                    CHECK(strcmp(here, there) == 0, "n = %lld, k = %lld, type %d, layout %d: %s on an H100, %s on an H200", (long long)n, (long long)k,
+                          type, layout, here, there);
+                }
 }
 
 int main(void)
