@@ -33,22 +33,15 @@ template <int LANES_M, bool FAST> struct gg_lanes {
 
 /* The order of one k's FFMAs and of the loads among them. FFMAs go back and forth in lines of sums, along m or n, so that consecutive ones share an
  * operand; BACK: from the last line to the first. The first load follows FFMA number FIRST, and each of the others comes GAP FFMAs later. Which order
- * is fastest depends on how ptxas numbers registers for it, which is different in each kernel, by up to 3 %. So rows name their own, the best of 50
- * to 150 that were timed in them (bench/results/sgemm-2026-11-25-2.txt). */
+ * is fastest depends on how ptxas numbers registers for it, which is different in each kernel, by up to 3 %. So the rows fed by TMA name their own,
+ * the best of 100 to 165 that were timed in each (bench/results/sgemm-2026-11-25-2.txt). */
 template <int FIRST_, int GAP_, bool ALONG_M_, bool BACK_ = false> struct gg_order {
     static constexpr int FIRST = FIRST_, GAP = GAP_;
     static constexpr bool ALONG_M = ALONG_M_, BACK = BACK_;
 };
 
-/* For those that name none. */
-template <int TM, int TN, int SLOW = 1>
-using gg_usual_order = gg_order<(TM * TN > 64 ? 12
-                                 : SLOW       ? 4
-                                              : 8),
-                                (TM * TN > 64 ? 18
-                                 : SLOW       ? 6
-                                              : 8),
-                                (TN > TM)>;
+/* Of the kernels that name none. */
+template <int TM, int TN, int SLOW> using gg_usual_order = gg_order<(SLOW ? 4 : 8), (SLOW ? 6 : 8), (TN > TM)>;
 
 /* SLOW: of how many operands the loads take 4 clocks. With 2, for rows along the shorter side, a lane's two pieces of four rows are crossed: every
  * other lane has the second piece first. Otherwise lanes L and L^1 would share addresses. */

@@ -9,6 +9,8 @@
 #ifndef GG_KERNEL_H
 #define GG_KERNEL_H
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Flag words in front of a workspace, zero between launches, by which blocks tell each other that a part is there (parts.cuh). */
@@ -63,6 +65,10 @@ struct gg_args {
     float *scale_a, *scale_b;   /* by row: the factor of its pieces, a power of two */
     uint8_t keeps_a, keeps_b;   /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
 };
+
+static_assert(offsetof(struct gg_args, m) % 64 == 0 && offsetof(struct gg_args, a) == offsetof(struct gg_args, m) + 64 &&
+                  offsetof(struct gg_args, workspace) == offsetof(struct gg_args, a) + 64,
+              "a line each");
 
 /* slim_…_two: blocks from `first` on do the second product. */
 struct gg_two_args {

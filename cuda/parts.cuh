@@ -37,6 +37,22 @@ __device__ inline int cluster_rank()
     return rank;
 }
 
+/* The address of `at` in the shared memory of the cluster's block `rank`. */
+__device__ inline unsigned of_block(unsigned at, int rank)
+{
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+
+/* Four sums from there. */
+__device__ inline float4 load_cluster(unsigned at)
+{
+    float4 v;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at) : "memory");
+    return v;
+}
+
 /* What becomes of a piece's sums. WHOLE: they are the tile. PUBLISH: they are a part for another block. COLLECT: they are the last part, to which the
  * others are added. */
 enum {
@@ -169,7 +185,8 @@ __device__ inline void await_parts(const gg_args &p, int first, int unit, int ra
     barrier();
 }
 
-/* Announces that this block's part is written. (The release covers what other threads wrote before the barrier, as the acquire above is also theirs.) */
+/* Announces that this block's part is written. (The release covers what other threads wrote before the barrier, and the acquire above is also for
+ * those behind its barrier.) */
 template <typename BARRIER> __device__ inline void announce_part(const gg_args &p, int thread, BARRIER barrier)
 {
     barrier();

@@ -40,21 +40,6 @@ __device__ float4 load_shared(unsigned at)
     return v;
 }
 
-/* The address of `at` in the shared memory of the cluster's block `rank`. */
-__device__ unsigned of_block(unsigned at, int rank)
-{
-    unsigned there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
-    return there;
-}
-
-__device__ float4 load_cluster(unsigned at)
-{
-    float4 v;
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at) : "memory");
-    return v;
-}
-
 __device__ void store_shared(unsigned at, const float4 &v)
 {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");

@@ -443,10 +443,7 @@ struct sgemm_tma {
 #pragma unroll
             for (int r = 0; r < 8; r++)
                 if (r < p.splits)
-                    asm volatile("{ .reg .b32 at; mapa.shared::cluster.u32 at, %4, %5; ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [at]; }"
-                                 : "=f"(v[r].x), "=f"(v[r].y), "=f"(v[r].z), "=f"(v[r].w)
-                                 : "r"(shared + (slot * THREADS + thread) * 16), "r"(r)
-                                 : "memory");
+                    v[r] = load_cluster(of_block(shared + (slot * THREADS + thread) * 16, r));
             float sum[4] = {v[0].x, v[0].y, v[0].z, v[0].w};
 #pragma unroll
             for (int r = 1; r < 8; r++)

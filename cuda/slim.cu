@@ -40,8 +40,7 @@ template <typename T> __device__ inline slim_vector<T> load_vector(const T *at)
 
 template <typename T> __device__ inline T remote(const T *shared, unsigned rank)
 {
-    unsigned at;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(gg_shared(shared)), "r"(rank));
+    const unsigned at = of_block(gg_shared(shared), rank);
     T value;
     if constexpr (sizeof(T) == 4)
         asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(at) : "memory");

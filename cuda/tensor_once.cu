@@ -5,7 +5,7 @@
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 using fp16_pair = tensor_gemm<gg_fp16_products, 5, 2>;
-using fallback = sgemm_once<64, 128, 8, 8, 4, 2, 4, true, false, gg_usual_order<8, 8>, false, false>; /* sgemm_tma_64x128 */
+using fallback = sgemm_once<64, 128, 8, 8, 4, 2, 4, true, false, gg_order<4, 6, false>, false, false>; /* sgemm_tma_64x128 */
 static_assert(fp16_pair::SHARED == gg_shared_tensor_fp16_or_tma && fallback::SHARED <= fp16_pair::SHARED, "kernels.def");
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) tensor_fp16_or_tma(const __grid_constant__ gg_args p)

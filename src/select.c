@@ -338,8 +338,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         clocks *= 1 + TMA[p->type].transpose * turned;
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
-    const bool one_block = (m < n ? m : n) <= (m < n ? row->tile_m : row->tile_n);
-    const bool one_stream = p->type == GG_D && cluster * groups == 1 && one_block && (m < n ? p->b_kmajor : p->a_kmajor);
+    const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
     double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D)
         memory = at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, shared > 0 ? PANELS_SHARED : PANELS, arch));
