@@ -254,6 +254,8 @@ bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, 
     return launch(dev, kernel, grid, stream, args, true);
 }
 
+/* L2 fetches 256 bytes at a time, of which a box is 128 wide: 16x16384x16384 in FP64 is 1.05 times as fast where k is contiguous in the large operand,
+ * 128x128x16384 1.03 times. */
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner, int box_outer,
                        int swizzle)
 {
@@ -264,7 +266,7 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
     return gg_cu.cuTensorMapEncodeTiled &&
            gg_cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, (void *)base, dims,
                                         strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzles[swizzle == 128 ? 3 : swizzle / 32],
-                                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 /* What precedes a workspace: the words for calls (gg_gpu_word), then the kernels' flags, which end where the workspace begins. */
