@@ -120,7 +120,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
         ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
-        ROW::HALVES;
+        ROW::HALVES, ROW::LATE;
     using sums::sum, sums::splits;
     using typename sums::map;
     using ring_type = gg_ring<STAGES>;
@@ -128,7 +128,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
 
     double fa[AHEAD ? 2 * FM : 2][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
-    /* Reads A's fragment i, or below all of B's fragments, of k step k. */
+    /* Reads A's fragment i, or below B's fragments, two at a time, from pair `first` on, of k step k. */
     template <typename LA> __device__ void fetch_a(unsigned a, int k, int i, double (&to)[MMA_K / 2])
     {
         double r[2][2];
@@ -138,10 +138,10 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             to[e] = r[e / 2][e % 2];
     }
 
-    template <typename LB> __device__ void fetch_b(unsigned b, int k, int set)
+    template <typename LB> __device__ void fetch_b(unsigned b, int k, int set, int first = 0, int count = FN / 2)
     {
 #pragma unroll
-        for (int j = 0; j < FN / 2; j++) {
+        for (int j = first; j < first + count; j++) {
             double r[2][2];
             LB::load(r, b, j, k);
 #pragma unroll
@@ -242,17 +242,25 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 }
 #pragma unroll
                 for (int i = 0; i < FM; i++) {
-                    if (i == 0)
+                    if (i == 0 && !LATE)
                         fetch_b<lines_b>(b + next, ahead, set ^ 1);
                     const int turn = AHEAD ? set * FM + i : (s * FM + i) % 2;
-                    if (AHEAD)
-                        fetch_a<lines_a>(a + next, ahead, i, fa[(set ^ 1) * FM + i]);
-                    else if (i + 1 < FM)
-                        fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1]);
-                    else
-                        fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1]);
+                    const auto fetch_next_a = [&] {
+                        if (AHEAD)
+                            fetch_a<lines_a>(a + next, ahead, i, fa[(set ^ 1) * FM + i]);
+                        else if (i + 1 < FM)
+                            fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1]);
+                        else
+                            fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1]);
+                    };
+                    if (!LATE)
+                        fetch_next_a();
 #pragma unroll
                     for (int j = 0; j < FN; j++) {
+                        if (LATE && i == FM - 1 && j >= FN / 2)
+                            fetch_b<lines_b>(b + next, ahead, set ^ 1, j - FN / 2, 1);
+                        if (LATE && j == 1)
+                            fetch_next_a();
                         mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn], fb[set][i % 2 ? FN - 1 - j : j]);
                         if (ahead == 0 && i == FM - 1 && j == 0)
                             release(ring, done, read(zero, set, turn));
@@ -458,7 +466,7 @@ using d128x128 = dgemm_row<128, 128, 6, 2, 4, 1>;
 using d128x64 = dgemm_row<128, 64, 8, 4, 2, 1>;
 using d64x64 = dgemm_row<64, 64, 6, 2, 2, 2>;
 using d64x64_halves = dgemm_row<64, 64, 12, 2, 2, 1, 2>;
-using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4>;
+using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4, false, false, true>;
 using d32x64 = dgemm_row<32, 64, 8, 1, 4, 2, 1, false, true>;
 using d64x32 = dgemm_row<64, 32, 8, 2, 2, 2, 1, false, true>;
 using d16x128 = dgemm_row<16, 128, 6, 1, 4, 2, 1, false, true>;
