@@ -65,6 +65,15 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
     return false;
 }
 
+/* For a product that belongs to no chain, instead of the gate: waits for gg_pack, if that is ahead. What precedes it is done meanwhile. */
+__device__ inline void gg_await_packed(const gg_args &p)
+{
+#if __CUDA_ARCH__ >= 900
+    if (p.early)
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* True: it is not this kernel's turn, and it must leave at once. Called by every thread before anything is read or written that other kernels write
  * or read. */
 template <bool PRODUCT = false> __device__ inline bool gg_gated(const gg_args &p)

@@ -121,40 +121,44 @@ template <typename T> __device__ void fixup(const gg_args &p)
     finish(p, tile, element, sum);
 }
 
-/* Packs blocks `block`, block + blocks, … of 64 m × 32 k. Each thread has 8 elements in flight. */
-template <typename T>
-__device__ void pack(const T *a, int64_t lda, bool kmajor, T *c, int64_t ldc, int64_t m, int64_t k, int64_t block, int64_t blocks)
+/* Packs pieces `piece`, piece + pieces, … of 64 m × 32 k. Each thread has 8 elements in flight. Where an operand is packed it is often small, and
+ * there is one piece for each block that fits on the GPU: what counts is the time to the first load, so sizes are 32 bits (a pass of launch.c has at
+ * most 2^27 elements). */
+template <typename T> __device__ void pack(const T *a, int64_t lda, bool kmajor, T *c, int ldc, int m, int k, unsigned piece, unsigned pieces)
 {
-    constexpr int M = 64, K = 32, EACH = M * K / THREADS;
+    constexpr int M = 64, K = 32, EACH = M * K / THREADS, ROWS = THREADS / K, LINES = THREADS / M;
     __shared__ T tile[M][K + 1];
-    const int t = threadIdx.x, x = t % M, y = t / M, line = t / K, at = t % K;
-    const int64_t blocks_m = gg_ceil_div(m, M), all = blocks_m * gg_ceil_div(k, K);
-    for (; block < all; block += blocks) {
-        const int64_t i0 = block % blocks_m * M, l0 = block / blocks_m * K;
+    const int t = threadIdx.x, x = t % M, y = t / M;
+    const unsigned pieces_m = unsigned(m + M - 1) / M, all = pieces_m * (unsigned(k + K - 1) / K);
+    for (; piece < all; piece += pieces) {
+        const unsigned strip = piece / pieces_m;
+        const int i0 = (piece - strip * pieces_m) * M, l0 = strip * K, i = i0 + x, l = l0 + y;
         T v[EACH];
         if (kmajor) {
+            const int row = t / K, at = t % K;
+            const T *from = a + l0 + at + (i0 + row) * lda;
 #pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                const int r = line + e * (THREADS / K);
-                v[e] = i0 + r < m && l0 + at < k ? a[l0 + at + (i0 + r) * lda] : T(0);
-            }
-            __syncthreads(); /* all have read the block before this one */
+            for (int e = 0; e < EACH; e++, from += ROWS * lda)
+                v[e] = i0 + row + e * ROWS < m && l0 + at < k ? *from : T(0);
+            __syncthreads(); /* all have read the piece before this one */
 #pragma unroll
             for (int e = 0; e < EACH; e++)
-                tile[line + e * (THREADS / K)][at] = v[e];
+                tile[row + e * ROWS][at] = v[e];
             __syncthreads();
-        }
 #pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            const int64_t i = i0 + x, l = l0 + y + e * (THREADS / M);
-            v[e] = kmajor ? tile[x][y + e * (THREADS / M)] : i < m && l < k ? a[i + l * lda] : T(0);
-        }
+            for (int e = 0; e < EACH; e++)
+                v[e] = tile[x][y + e * LINES];
+        } else {
+            const T *from = a + i + l * lda;
 #pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            const int64_t i = i0 + x, l = l0 + y + e * (THREADS / M);
-            if (i < m && l < k)
-                c[i + l * ldc] = v[e];
+            for (int e = 0; e < EACH; e++, from += LINES * lda)
+                v[e] = i < m && l + e * LINES < k ? *from : T(0);
         }
+        T *to = c + i + l * int64_t(ldc);
+#pragma unroll
+        for (int e = 0; e < EACH; e++, to += LINES * int64_t(ldc))
+            if (i < m && l + e * LINES < k)
+                *to = v[e];
     }
 }
 
@@ -163,12 +167,12 @@ template <typename T> __device__ void pack(const gg_args &p)
 {
     if (gg_gated(p))
         return;
-    const int64_t of_a = p.splits, block = blockIdx.x;
+    const int m = int(p.m), n = int(p.n), k = int(p.k);
+    const unsigned of_a = p.splits, block = blockIdx.x;
     if (block < of_a)
-        pack(static_cast<const T *>(p.a), p.lda, p.a_kmajor, static_cast<T *>(p.c), gg_ceil_div(p.m, 4) * 4, p.m, p.k, block, of_a);
+        pack(static_cast<const T *>(p.a), p.lda, p.a_kmajor, static_cast<T *>(p.c), (m + 3) / 4 * 4, m, k, block, of_a);
     else
-        pack(static_cast<const T *>(p.b), p.ldb, p.b_kmajor, static_cast<T *>(p.workspace), gg_ceil_div(p.n, 4) * 4, p.n, p.k, block - of_a,
-             gridDim.x - of_a);
+        pack(static_cast<const T *>(p.b), p.ldb, p.b_kmajor, static_cast<T *>(p.workspace), (n + 3) / 4 * 4, n, k, block - of_a, gridDim.x - of_a);
 }
 
 extern "C" {
@@ -187,7 +191,9 @@ __global__ void __launch_bounds__(THREADS) gg_scale_d(const __grid_constant__ gg
 #else
 #define BLOCKS 4 /* fills the 1024 threads of an SM */
 #endif
-__global__ void __launch_bounds__(THREADS, BLOCKS) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
+#if __CUDA_ARCH__ == 900
+__global__ void __launch_bounds__(THREADS, 8) gg_pack_s(const __grid_constant__ gg_args p) { pack<float>(p); }
+#endif
 __global__ void __launch_bounds__(THREADS, BLOCKS) gg_fixup_s(const __grid_constant__ gg_args p) { fixup<float>(p); }
 __global__ void __launch_bounds__(THREADS, BLOCKS) gg_fixup_d(const __grid_constant__ gg_args p) { fixup<double>(p); }
 }

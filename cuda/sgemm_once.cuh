@@ -305,7 +305,8 @@ struct sgemm_once {
 
     static __device__ void run(const gg_args &p)
     {
-        if (!gg_gated(p))
+        const bool apart = BY_ROWS && !p.verdict; /* waits for gg_pack, if at all, in run_now */
+        if (apart || !gg_gated(p))
             run_now(p);
     }
 
@@ -319,6 +320,8 @@ struct sgemm_once {
         const unsigned readers = gg_shared(counts), shared = gg_shared(shared_memory);
         const one_tile tile(p);
         const int steps = tile.piece.count;
+        if (BY_ROWS)
+            gg_await_packed(p);
         if (threadIdx.x == 0) {
             ring.init(1, ASIDE && !COPIES ? ASIDE : THREADS / 32);
             for (int s = 0; COPIES && s < STAGES; s++)

@@ -43,7 +43,7 @@ static double starts(const struct gg_kernel *row, double rounds)
 
 /* Cost of packing one byte of an operand, in bytes of memory bandwidth: it is read and written, and not at full speed. PACK_LAUNCH is short because
  * the product is launched meanwhile. */
-static const double PACK = 2.8, PACK_LAUNCH = 2.5e-6;
+static const double PACK = 2.8, PACK_LAUNCH = 1.3e-6;
 
 /* Blocks that share tiles are at different k and find less of their operands in L2. */
 static const double SHARING = 1.02;
@@ -216,7 +216,7 @@ static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p,
 }
 
 /* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand element by element because it is not aligned for vectors. */
-static const double ELEMENTS = 0.05;
+static const double ELEMENTS = 0.02;
 static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
 
 /* Cost of an unaligned C in FP32, in passes over C. Each lane stores its four elements one by one, or they are transposed on the way (gg_rows of
@@ -295,7 +295,10 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const double tile = (double)row->tile_m * row->tile_n;
     double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step with the SM to itself */
     const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
-    const int turned = row->role == GG_TMA ? 0 : p->a_kmajor + p->b_kmajor;
+    const bool either = row->role != GG_TMA;
+    const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
+    const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
+    const int turned = (p->a_kmajor && !pack_a) + (p->b_kmajor && !pack_b); /* packed operands have m and n contiguous */
     const bool once = row->role == GG_TMA_ONCE;
     double clocks;
     if (once)
@@ -331,9 +334,6 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         else
             clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
     }
-    const bool either = row->role != GG_TMA;
-    const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
-    const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
