@@ -254,8 +254,9 @@ bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, 
     return launch(dev, kernel, grid, stream, args, true);
 }
 
-/* L2 fetches 256 bytes at a time, of which a box is 128 wide: 16x16384x16384 in FP64 is 1.05 times as fast where k is contiguous in the large operand,
- * 128x128x16384 1.03 times. */
+/* Where lines begin at multiples of 256 bytes L2 fetches so many at a time, though a box is only 128 wide: 16x16384x16384 in FP64 is 1.05 times as fast
+ * where k is contiguous in the large operand, 128x128x16384 1.03 times. (Elsewhere a box touches up to 512 bytes of each line, and products are up to
+ * 1.18 times as slow: 513x513x4096.) */
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner, int box_outer,
                        int swizzle)
 {
@@ -263,10 +264,12 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
                                                   CU_TENSOR_MAP_SWIZZLE_128B};
     cuuint64_t dims[] = {(cuuint64_t)inner, (cuuint64_t)outer}, strides[] = {(cuuint64_t)ld * gg_size(type)};
     cuuint32_t box[] = {(cuuint32_t)box_inner, (cuuint32_t)box_outer}, steps[] = {1, 1};
+    const CUtensorMapL2promotion fetched =
+        ((uintptr_t)base | strides[0]) % 256 == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
     return gg_cu.cuTensorMapEncodeTiled &&
            gg_cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, (void *)base, dims,
                                         strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzles[swizzle == 128 ? 3 : swizzle / 32],
-                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+                                        fetched, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 /* What precedes a workspace: the words for calls (gg_gpu_word), then the kernels' flags, which end where the workspace begins. */
