@@ -138,7 +138,7 @@ static struct loss judge(bool soft)
     for (int first = 0, end; first < count; first = end, problems++) {
         double best = INFINITY, fastest = INFINITY, sum = 0, lost = 0;
         for (end = first; end < count && all[end].problem == all[first].problem; end++) {
-            all[end].predicted = choice_of(all[end].row, &all[end].p, &arch, ALL).seconds;
+            all[end].predicted = choice_of(all[end].row, &all[end].p, &arch, ALL, NULL).seconds;
             best = fmin(best, all[end].seconds), fastest = fmin(fastest, all[end].predicted);
         }
         for (int i = first; i < end; i++) {

@@ -446,7 +446,9 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             asm volatile("bar.sync 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
         if (threadIdx.x >= CONSUMERS) {
             gg_give_registers<KEPT>();
-            if (produces && elect_one())
+            if (!produces)
+                gg_let_strips_start(p);
+            else if (elect_one())
                 produce(p, ring, shared);
             __syncwarp();
             if (!PAIR && p.splits > 1) { /* matches the barriers of finish_share */

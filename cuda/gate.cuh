@@ -2,7 +2,10 @@
  * launches overlap (programmatic dependent launch, gg_gpu_launch_early): a kernel's blocks may start before the kernel ahead has ended. They wait
  * here, at the very beginning, for it to end and for what it has written. Before they wait they allow the next kernel to start, so that all launches
  * of a chain are under way while its first kernel runs. gg_pack and the product behind it do the same. A kernel whose turn it cannot be leaves
- * without waiting. */
+ * without waiting.
+ *
+ * Strips of C may run beside the tiles, on SMs that the tiles leave idle: they touch nothing that the tiles' kernel writes, so they wait only at
+ * their end, and only one block does. */
 #ifndef GG_GATE_CUH
 #define GG_GATE_CUH
 
@@ -65,10 +68,20 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
     return false;
 }
 
+/* Allows the strips behind this kernel to start. */
+__device__ inline void gg_let_strips_start(const gg_args &p)
+{
+#if __CUDA_ARCH__ >= 900
+    if (p.early)
+        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* For a product that belongs to no chain, instead of the gate: waits for gg_pack, if that is ahead. What precedes it is done meanwhile. */
 __device__ inline void gg_await_packed(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
+    gg_let_strips_start(p);
     if (p.early)
         asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -87,6 +100,10 @@ template <bool PRODUCT = false> __device__ inline bool gg_gated(const gg_args &p
 __device__ inline bool gg_gated_apart(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
+    if (!p.verdict) {
+        gg_let_strips_start(p);
+        return false;
+    }
     if (p.gate_first) {
         asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
         const uint32_t verdict = gg_verdict(p);
@@ -102,7 +119,7 @@ __device__ inline bool gg_gated_apart(const gg_args &p)
 __device__ inline void gg_gate_end(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900
-    if (p.verdict)
+    if (blockIdx.x == 0 && (p.verdict || p.early)) /* one block is enough: the kernel ends with its last */
         asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

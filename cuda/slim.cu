@@ -473,7 +473,9 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 
     static __device__ __forceinline__ void run(const gg_args &p, unsigned block)
     {
-        if (sizeof(T) == 4 && gg_gated_apart(p)) /* FP64 has no chains */
+        if (sizeof(T) == 8) /* FP64 has no chains */
+            gg_let_strips_start(p);
+        else if (gg_gated_apart(p))
             return;
         extern __shared__ __align__(16) char shared[];
         slim s(p, shared, block);
@@ -492,8 +494,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             again.template finish<BLOCK_K>();
         else
             again.template finish<BLOCK_X>();
-        if (sizeof(T) == 4)
-            gg_gate_end(p);
+        gg_gate_end(p);
     }
 };
 

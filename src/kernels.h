@@ -62,6 +62,7 @@ struct gg_choice {
     double seconds;       /* predicted time on the device, launch included */
     int cluster, groups;  /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
+    bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
 };
 
 /* The products into which the choice divides p: part 0 is p without its strips, part 1 the strip of last columns, part 2 the strip of last rows

@@ -4,11 +4,12 @@
 #include "../cuda/kernel.h"
 
 /* Where a launch's scratch comes from: the stream's workspace or, for a kernel behind a gate, the caller's share of it, which starts at its
- * beginning. */
+ * beginning. early: of struct gg_args, for all its kernels. */
 struct source {
     const struct gg_gate *gate; /* NULL: none */
     void *memory;
     size_t bytes;
+    uint8_t early;
 };
 
 static void *scratch(struct gg_device *dev, gg_stream stream, const struct source *source, size_t bytes)
@@ -35,11 +36,12 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
 }
 
 /* Blocks that are launched early find many SMs still occupied by the kernel before, and two would go to each free SM. grid.alone prevents that when
- * there are no more blocks than SMs. (Without it sgemm_tma_64x64 behind gg_pack was a third slower, 1.6 times at most.) */
+ * there are no more blocks than SMs. (Without it sgemm_tma_64x64 behind gg_pack was a third slower, 1.6 times at most.) But strips beside tiles have
+ * only a few SMs for all their blocks. */
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
-    const bool early = args->verdict || (args->early && row->role != GG_PACK);
-    grid.alone = early && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
+    const bool early = args->verdict || (args->early & GG_EARLY && row->role != GG_PACK);
+    grid.alone = early && row->role != GG_SLIM && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
@@ -61,12 +63,18 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
         return tiles <= INT32_MAX && start_grid(dev, row, (struct gg_dim){.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1}, stream, args);
     args->move_back = 1;
     args->shared_tiles = gg_shared_tiles(tiles, splits);
-    if (args->shared_tiles == 0)
-        return start(dev, row, (double)tiles, stream, args);
+    return start(dev, row, args->shared_tiles == 0 ? (double)tiles : splits, stream, args);
+}
+
+/* Adds up the parts of the tiles that a GG_PERSISTENT row's blocks have shared. */
+static bool start_fixup(struct gg_device *dev, const struct gg_kernel *row, int splits, gg_stream stream, struct gg_args *args)
+{
+    if (row->role != GG_PERSISTENT || args->shared_tiles == 0)
+        return true;
     args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = splits;
     args->each = splits >= 8 * args->shared_tiles ? 64 : 1024;
-    return start(dev, row, splits, stream, args) &&
-           start_grid(dev, helper(p->type, GG_FIXUP),
+    args->early = 0;
+    return start_grid(dev, helper(row->type, GG_FIXUP),
                       (struct gg_dim){.x = (unsigned)args->shared_tiles, .y = (unsigned)(row->tile_m * row->tile_n / args->each), .z = 1}, stream,
                       args);
 }
@@ -196,7 +204,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     if (part_bytes > 0 && !memory)
         args->shared_tiles = 0, args->groups = 1;
     args->workspace = memory;
-    args->early = pack_bytes > 0;
+    args->early |= pack_bytes > 0 ? GG_EARLY : 0;
     char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
     int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
     if (args->splits == 1 && row->role != GG_TMA_ONCE)
@@ -261,6 +269,13 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
                             .gate_first = gate ? gate->first : 0};
 }
 
+static struct gg_args args_of(const struct gg_gemm *p, const struct source *source)
+{
+    struct gg_args args = gg_launch_args(p, source->gate);
+    args.early = source->early;
+    return args;
+}
+
 static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p)
 {
     const bool b_large = p->n > choice->kernel->tile_n;
@@ -293,33 +308,44 @@ static const struct gg_kernel *slim_two(const struct gg_choice *x, const struct 
 static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, const struct gg_choice *choice, const struct gg_gemm p[2],
                             gg_stream stream, const struct source *source)
 {
-    struct gg_two_args two = {{gg_launch_args(&p[0], source->gate), gg_launch_args(&p[1], source->gate)}, (uint32_t)slim_blocks(choice, &p[0])};
+    struct gg_two_args two = {{args_of(&p[0], source), args_of(&p[1], source)}, (uint32_t)slim_blocks(choice, &p[0])};
     two.each[0].splits = two.each[1].splits = choice->splits;
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
-/* Launches any row but GG_TENSOR…, ignoring the choice's strips. */
-static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
+/* A launch that may have yet to add up parts (start_fixup). */
+struct begun {
+    const struct gg_kernel *row;
+    int splits;
+    struct gg_args args;
+};
+
+/* Launches any row but GG_TENSOR…, ignoring the choice's strips, and leaves start_fixup to the caller. */
+static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
+                        struct begun *begun)
 {
     const struct gg_kernel *row = choice->kernel;
-    struct gg_args args = gg_launch_args(p, source->gate);
+    struct gg_args *args = &begun->args;
+    *begun = (struct begun){row, choice->splits, args_of(p, source)};
     if (gg_is_tma(row)) {
         bool none;
-        const bool enqueued = launch_tma(dev, choice, p, stream, source, &args, &none);
+        const bool enqueued = launch_tma(dev, choice, p, stream, source, args, &none);
         if (enqueued || !none)
             return enqueued;
         while (gg_is_tma(row))
             row++;
-        return start_tiles(dev, row, p, 1, stream, &args);
+        begun->row = row, begun->splits = 1;
+        return start_tiles(dev, row, p, 1, stream, args);
     }
     if (row->role == GG_SKINNY)
-        return launch_skinny(dev, choice, p, stream, source, &args);
+        return launch_skinny(dev, choice, p, stream, source, args);
     if (row->role == GG_SLIM)
-        return launch_slim(dev, choice, p, stream, &args);
+        return launch_slim(dev, choice, p, stream, args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
-        args.workspace = scratch(dev, stream, source, parts);
-    return start_tiles(dev, row, p, parts && !args.workspace ? 1 : choice->splits, stream, &args);
+        args->workspace = scratch(dev, stream, source, parts);
+    begun->splits = parts && !args->workspace ? 1 : choice->splits;
+    return start_tiles(dev, row, p, begun->splits, stream, args);
 }
 
 /* The strip of columns (part 1) or of rows (part 2) that the choice sets aside from p, and the choice for it. False: there is none. */
@@ -330,6 +356,8 @@ static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice
         return false;
     q->precision = GG_STRICT;
     *strip = gg_select(q, &dev->arch, NULL);
+    if (choice->beside)
+        strip->splits = 1;
     return true;
 }
 
@@ -352,17 +380,26 @@ static bool launch_strips(struct gg_device *dev, const struct gg_choice *choice,
     return done;
 }
 
-/* Launches any row but GG_TENSOR…, and then the strips. */
+/* Launches any row but GG_TENSOR…, and the strips: behind it or, where the choice says so and no gate stands in front, beside it. */
 static bool launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source)
 {
+    const bool beside = choice->beside && !source->gate;
+    struct source tiles = *source, strips = *source;
+    struct begun begun;
     struct gg_gemm q;
-    return gg_part(p, choice, 0, &q) && launch_part(dev, choice, &q, stream, source) && launch_strips(dev, choice, p, stream, source);
+    if (beside)
+        tiles.early = GG_FOLLOWED, strips.early = GG_EARLY | GG_FOLLOWED;
+    if (!gg_part(p, choice, 0, &q) || !launch_part(dev, choice, &q, stream, &tiles, &begun))
+        return false;
+    if (beside)
+        return launch_strips(dev, choice, p, stream, &strips) && start_fixup(dev, begun.row, begun.splits, stream, &begun.args);
+    return start_fixup(dev, begun.row, begun.splits, stream, &begun.args) && launch_strips(dev, choice, p, stream, &strips);
 }
 
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
                      void *memory, size_t bytes)
 {
-    return launch(dev, choice, p, stream, &(struct source){gate, memory, bytes});
+    return launch(dev, choice, p, stream, &(struct source){.gate = gate, .memory = memory, .bytes = bytes});
 }
 
 static size_t part_scratch(const struct gg_choice *choice, const struct gg_gemm *p)

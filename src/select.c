@@ -105,8 +105,9 @@ static double slim_slow(const struct gg_kernel *row, bool kmajor)
 
 static double at_least(double x, double low) { return x > low ? x : low; }
 
-/* Computing and memory side by side. A thousandth of the shorter one decides among rows that memory holds up for the same time. */
-static double longer(double computing, double memory) { return at_least(computing, memory) + 1e-3 * (computing < memory ? computing : memory); }
+/* Two things side by side, as computing and memory. A thousandth of the shorter one decides among rows that the longer one holds up for the same
+ * time. */
+static double longer(double x, double y) { return at_least(x, y) + 1e-3 * (x < y ? x : y); }
 
 /* The code that the driver picks: the newest machine code of the GPU's own generation (an architecture with a letter, < 0 here, fits only that very
  * GPU), else the PTX. A row's code for an architecture older than its cc_min is empty. Where there is no code at all the driver will say so. */
@@ -448,15 +449,64 @@ static bool for_long_rows(const struct gg_kernel *row, const struct gg_gemm *p)
     return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor));
 }
 
-/* The best way for one row to serve p. */
-static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
+/* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks. */
+static int idle_sms(const struct gg_choice *choice, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const struct gg_kernel *row = choice->kernel;
+    if (row->per_sm > 1 || gg_is_tiled(row))
+        return 0;
+    const int64_t tiles = gg_tiles(row, p), each = gg_is_tma(row) && choice->cluster > 1 ? choice->cluster * choice->groups : gg_team(row);
+    const int64_t blocks = gg_shared_tiles(tiles, choice->splits) > 0 ? choice->splits * gg_team(row) : tiles * each;
+    return blocks < arch->sms ? arch->sms - (int)blocks : 0;
+}
+
+/* Strips of C, as far as they matter to the tiles: the seconds that they take behind them, the seconds that a single SM would take for them, and
+ * whether their kernels can run beside others. */
+struct strips {
+    double behind, on_one_sm;
+    bool slim;
+};
+
+/* The elements of its large operand that one SM reads per second for a strip, measured with 4 idle SMs: aligned, by type where they are not, and by
+ * FP64's row for several columns where k is contiguous, which has little in flight. */
+static double strip_rate(const struct gg_choice *strip, const struct gg_gemm *p)
+{
+    static const double ALIGNED = 10.5e9, UNALIGNED[] = {[GG_S] = 9.2e9, [GG_D] = 7.5e9}, WIDE_DOTS = 5.5e9;
+    const bool b_large = p->n > p->m;
+    if (b_large ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda))
+        return UNALIGNED[p->type];
+    return p->type == GG_D && strip->kernel->tile_n > 1 && (b_large ? p->b_kmajor : p->a_kmajor) ? WIDE_DOTS : ALIGNED;
+}
+
+static void add_strip(struct strips *strips, const struct gg_choice *strip, const struct gg_gemm *p, double beyond)
+{
+    strips->behind += strip->seconds + beyond;
+    strips->slim = strips->slim && strip->kernel && strip->kernel->role == GG_SLIM;
+    if (strips->slim)
+        strips->on_one_sm += (double)gg_max(p->m, p->n) * (double)p->k / strip_rate(strip, p);
+}
+
+/* Adds what the strips take to the time of the tiles, behind which they run or, on idle SMs, beside them. */
+static void add_strips(struct gg_choice *choice, const struct gg_gemm *p, const struct gg_arch *arch, const struct strips *strips)
+{
+    static const double BESIDE = 1e-6;
+    const int idle = strips->slim ? idle_sms(choice, p, arch) : 0;
+    const double behind = choice->seconds + strips->behind;
+    const double beside = longer(choice->seconds, 2 * LAUNCH + strips->on_one_sm / at_least(idle, 1)) + BESIDE;
+    choice->beside = idle > 0 && beside < behind;
+    choice->seconds = choice->beside ? beside : behind;
+}
+
+/* The best way for one row to serve p, and the strips if there are any. */
+static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows,
+                                  const struct strips *strips)
 {
     struct gg_choice best = {.kernel = row, .splits = 1};
-    if (gg_is_tma(row))
-        return best_tma(row, p, arch);
-    if (row->role == GG_TILED_CUT)
-        return best_cut(row, p, arch, rows);
-    if (gg_is_chain(row)) {
+    if (gg_is_tma(row)) {
+        best = best_tma(row, p, arch);
+    } else if (row->role == GG_TILED_CUT) {
+        best = best_cut(row, p, arch, rows);
+    } else if (gg_is_chain(row)) {
         best.seconds = gg_chain_seconds(row, p, arch);
     } else if (row->role == GG_SKINNY) {
         best.splits = pieces(row, p, arch);
@@ -468,18 +518,22 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         const int all = sharers(row, p, arch);
         const int even = gg_tiles(row, p) < all ? all - all % (int)gg_tiles(row, p) : all; /* equally many blocks for each tile */
         const int splits[] = {1, all, even};
-        best.seconds = predict(row, p, arch, 1);
-        for (int i = 1; i < 3; i++) {
-            const double seconds = predict(row, p, arch, splits[i]);
-            if (seconds < best.seconds)
-                best.splits = splits[i], best.seconds = seconds;
+        for (int i = 0; i < 3; i++) {
+            struct gg_choice choice = {.kernel = row, .splits = splits[i], .seconds = predict(row, p, arch, splits[i])};
+            if (strips)
+                add_strips(&choice, p, arch, strips);
+            if (i == 0 || choice.seconds < best.seconds)
+                best = choice;
         }
+        return best;
     }
+    if (strips)
+        add_strips(&best, p, arch, strips);
     return best;
 }
 
-/* The fastest of the legal rows of that kind for p, or the forced one. */
-static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, enum rows rows)
+/* The fastest of the legal rows of that kind for p, or the forced one. strips: what else is to be done, or NULL. */
+static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *arch, const char *force, enum rows rows, const struct strips *strips)
 {
     struct gg_choice best = {.splits = 1};
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
@@ -487,7 +541,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
             continue;
         if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
             continue;
-        const struct gg_choice choice = choice_of(row, p, arch, rows);
+        const struct gg_choice choice = choice_of(row, p, arch, rows, strips);
         if (!best.kernel || choice.seconds < best.seconds)
             best = choice;
     }
@@ -514,10 +568,18 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
 }
 
-/* A few rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an operand.
- * Strips are not considered for short products, where choosing would take longer than it saves; of more than four rows or columns only where much can
- * be gained. In FP64 strips take somewhat longer than predicted for them alone, hence BEYOND. (57 products with strips and without: lost by wrong
- * choices 2.5 %, with 6 us more a strip 0.9; in FP32, 66 products, 0.4 as it is.) */
+/* Rows or columns of C, at most so many, beyond whole tiles of this size or, if there are more, beyond multiples of 64, which suit most rows. */
+static int beyond(int64_t x, int tile, int most)
+{
+    const int64_t own = x > tile ? x % tile : 0, others = x > 64 ? x % 64 : 0;
+    return own > 0 && own <= most ? (int)own : others <= most ? (int)others : 0;
+}
+
+/* A few rows or columns of C beyond whole tiles cost as much as whole tiles. As strips, products of their own, they cost the time to read an operand,
+ * or next to nothing where the tiles leave some SMs idle (gg_choice.beside). Strips are not considered for short products, where choosing would take
+ * longer than it saves; of more than four rows or columns only where much can be gained. In FP64 strips take somewhat longer than predicted for them
+ * alone, hence BEYOND. (57 products with strips and without: lost by wrong choices 2.5 %, with 6 us more a strip 0.9; in FP32, 66 products, 0.4 as it
+ * is.) */
 static struct gg_choice with_strips(const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     static const double SHORT = 50e-6, LONG = 1e-3, BEYOND[] = {[GG_S] = 0, [GG_D] = 6e-6};
@@ -526,29 +588,30 @@ static struct gg_choice with_strips(const struct gg_choice *whole, const struct 
     struct gg_choice best = *whole;
     if (!row || whole->seconds < SHORT || !(gg_is_tma(row) || row->role == GG_PERSISTENT || row->role == GG_TILED_CUT))
         return best;
-    const int64_t beyond_m = p->m > row->tile_m ? p->m % row->tile_m : 0, beyond_n = p->n > row->tile_n ? p->n % row->tile_n : 0;
+    const int beyond_m = beyond(p->m, row->tile_m, most), beyond_n = beyond(p->n, row->tile_n, most);
     for (int which = 1; which < 4; which++) {
-        const struct gg_choice cut = {.strip_m = which & 1 ? (int)beyond_m : 0, .strip_n = which & 2 ? (int)beyond_n : 0};
-        if (cut.strip_m > most || cut.strip_n > most || (which & 1 && cut.strip_m == 0) || (which & 2 && cut.strip_n == 0))
+        const struct gg_choice cut = {.strip_m = which & 1 ? beyond_m : 0, .strip_n = which & 2 ? beyond_n : 0};
+        if ((which & 1 && cut.strip_m == 0) || (which & 2 && cut.strip_n == 0))
             continue;
         struct gg_gemm q;
-        struct gg_choice choice = {0};
-        double seconds = 0;
-        for (int part = 0; part < 3; part++)
+        struct strips strips = {.slim = true};
+        for (int part = 1; part < 3; part++)
             if (gg_part(p, &cut, part, &q)) {
-                const struct gg_choice of_part = fastest(&q, arch, NULL, part == 0 ? rows : OF_CHAINS);
-                seconds += of_part.seconds + (part > 0 ? BEYOND[p->type] : 0);
-                choice = part == 0 ? of_part : choice;
+                const struct gg_choice strip = fastest(&q, arch, NULL, OF_CHAINS, NULL);
+                add_strip(&strips, &strip, &q, BEYOND[p->type]);
             }
-        if (seconds < best.seconds)
-            best = choice, best.seconds = seconds, best.strip_m = cut.strip_m, best.strip_n = cut.strip_n;
+        if (!gg_part(p, &cut, 0, &q))
+            continue;
+        const struct gg_choice tiles = fastest(&q, arch, NULL, rows, &strips);
+        if (tiles.kernel && tiles.seconds < best.seconds)
+            best = tiles, best.strip_m = cut.strip_m, best.strip_n = cut.strip_n;
     }
     return best;
 }
 
 static struct gg_choice ffma_for(const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
-    const struct gg_choice whole = fastest(p, arch, NULL, rows);
+    const struct gg_choice whole = fastest(p, arch, NULL, rows, NULL);
     return with_strips(&whole, p, arch, rows);
 }
 
@@ -572,19 +635,19 @@ static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch
         return any;
     struct gg_gemm as_chain = *p;
     as_chain.precision = GG_FP32;
-    const struct gg_choice chain = fastest(&as_chain, arch, NULL, CHAINS), of_chain = ffma_for(p, arch, OF_CHAINS);
+    const struct gg_choice chain = fastest(&as_chain, arch, NULL, CHAINS, NULL), of_chain = ffma_for(p, arch, OF_CHAINS);
     return chain.kernel && chain_serves(chain.seconds, p, arch, &of_chain) ? of_chain : any;
 }
 
 struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
     for (enum rows rows = ALL; force && rows <= CHAINS; rows++) {
-        const struct gg_choice forced = fastest(p, arch, force, rows);
+        const struct gg_choice forced = fastest(p, arch, force, rows, NULL);
         if (forced.kernel)
             return forced;
     }
     if (p->type == GG_D || p->precision == GG_STRICT)
         return strict_for(p, arch);
-    const struct gg_choice chain = fastest(p, arch, NULL, CHAINS);
+    const struct gg_choice chain = fastest(p, arch, NULL, CHAINS, NULL);
     return chain.kernel && chain_serves(chain.seconds, p, arch, NULL) ? chain : ffma_for(p, arch, ALL);
 }

@@ -16,7 +16,7 @@ static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, 
 static bool same(const struct gg_choice *x, const struct gg_choice *y)
 {
     return x->kernel == y->kernel && x->splits == y->splits && x->seconds == y->seconds && x->cluster == y->cluster && x->groups == y->groups &&
-           x->strip_m == y->strip_m && x->strip_n == y->strip_n;
+           x->strip_m == y->strip_m && x->strip_n == y->strip_n && x->beside == y->beside;
 }
 
 static void check(const struct gg_choice *x, const struct gg_gemm *whole, const struct gg_arch *gpu)
@@ -29,6 +29,7 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
     struct gg_gemm inner, *p = &inner;
     CHECK(gg_part(whole, x, 0, p) && x->strip_m >= 0 && x->strip_n >= 0, "%s: nothing but strips", name);
     CHECK(x->strip_m <= 16 && x->strip_n <= 16, "%s: strips of %d and %d", name, x->strip_m, x->strip_n);
+    CHECK(!x->beside || (gpu->cc == 90 && row->per_sm == 1 && x->strip_m + x->strip_n > 0), "%s: nothing can run beside it", name);
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p), room = (int64_t)gpu->sms * row->per_sm;
     CHECK(row->type == p->type && row->role < GG_SCALE, "%s multiplies something else", name);
     CHECK(row->smem <= gpu->smem_per_block, "%s: shared memory", name);

@@ -5,7 +5,8 @@
  *
  * All elements are compared with OpenBLAS's dgemm on the same numbers: sgemm within the componentwise bound, dgemm within twice it. Every other case
  * has small integers, for which the two must agree exactly (alpha or beta = 0.7: to two roundings). The memory around the operands, and C when beta =
- * 0, is filled with a NaN with a payload; everything but C must be unchanged, bitwise. */
+ * 0, is filled with a NaN with a payload; everything but C must be unchanged, bitwise. If no kernel is forced every 25th case is one whose last rows
+ * and columns run as strips beside the tiles. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -14,9 +15,10 @@ typedef void oracle_gemm(const char *, const char *, const int *, const int *, c
                          const double *, const int *, const double *, double *, const int *, size_t, size_t);
 
 static const int extents[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 257, 265, 500, 541, 1023};
+static const int beyond_tiles[] = {1024, 1025, 1026, 1028};
 static const int pads[] = {0, 1, 3, 7};
 static const double factors[] = {1, 0, -1, 0.7};
-enum { EXTENTS = sizeof extents / sizeof *extents, EDGE = 64 /* elements of poison on either side */, MOST = 1030 * 1030 + 2 * EDGE };
+enum { EXTENTS = sizeof extents / sizeof *extents, EDGE = 64 /* elements of poison on either side */, MOST = 1040 * 1040 + 2 * EDGE };
 
 struct operand {
     int inner, outer, ld, off;
@@ -73,7 +75,9 @@ static void multiply(const struct operand *a, const struct operand *b, bool ta, 
 static void test_case(uint64_t *r, int index, struct operand *a, struct operand *b, struct operand *c, double *product, double *size, void *result)
 {
     const bool dbl = *only_type ? *only_type == 'd' : index & 1, ta = index & 2, tb = index & 4, integers = index & 8;
-    const int m = extents[rng_below(r, EXTENTS)], n = extents[rng_below(r, EXTENTS)], k = extents[rng_below(r, EXTENTS)];
+    const bool strips = index % 25 == 24 && !getenv("GPUGEMM_KERNEL");
+    const int m = strips ? beyond_tiles[rng_below(r, 4)] : extents[rng_below(r, EXTENTS)],
+              n = strips ? beyond_tiles[rng_below(r, 4)] : extents[rng_below(r, EXTENTS)], k = strips ? 1023 : extents[rng_below(r, EXTENTS)];
     const double alpha = factors[index % 11 ? rng_below(r, 2) * 2 + (rng_below(r, 3) == 0) : 1], beta = factors[rng_below(r, 4)];
     const double alpha_t = dbl ? alpha : (double)(float)alpha, beta_t = dbl ? beta : (double)(float)beta, u = dbl ? 0x1p-53 : 0x1p-24;
     a->inner = ta ? k : m, a->outer = ta ? m : k, b->inner = tb ? n : k, b->outer = tb ? k : n, c->inner = m, c->outer = n;
