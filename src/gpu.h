@@ -157,9 +157,10 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
 bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
 
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
- * a copy; swizzle in bytes: 0, 32, 64 or 128. False where TMA refuses (base or ld not a multiple of 16 bytes, no such GPU). */
+ * a copy; swizzle in bytes: 0, 32, 64 or 128; onward: a block's next copies are further along the lines. False where TMA refuses (base or ld not a
+ * multiple of 16 bytes, no such GPU). */
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,
-                       int box_outer, int swizzle);
+                       int box_outer, int swizzle, bool onward);
 
 /* A stream's workspace: `bytes` of scratch, valid until the next launch on the same stream asks for more. It grows outside graph capture only. NULL:
  * none to be had. The GG_FLAGS words (cuda/kernel.h) in front of it are zero at first, and kernels leave them zero. */

@@ -143,9 +143,9 @@ static bool tile_map(struct gg_tensor_map *map, const struct gg_kernel *row, con
 {
     const int line = 128 / (int)gg_size(row->type);
     if (kmajor)
-        return gg_gpu_tensor_map(map, row->type, base, k, x, ld, line, tile, 128);
-    return row->type == GG_S ? gg_gpu_tensor_map(map, row->type, base, x, k, ld, tile, row->tile_k, 0)
-                             : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128);
+        return gg_gpu_tensor_map(map, row->type, base, k, x, ld, line, tile, 128, true);
+    return row->type == GG_S ? gg_gpu_tensor_map(map, row->type, base, x, k, ld, tile, row->tile_k, 0, false)
+                             : gg_gpu_tensor_map(map, row->type, base, x, k, ld, line, row->tile_k, 128, false);
 }
 
 /* The maps of both operands as args describes them. */

@@ -254,18 +254,18 @@ bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, 
     return launch(dev, kernel, grid, stream, args, true);
 }
 
-/* Where lines begin at multiples of 256 bytes L2 fetches so many at a time, though a box is only 128 wide: 16x16384x16384 in FP64 is 1.05 times as fast
- * where k is contiguous in the large operand, 128x128x16384 1.03 times. (Elsewhere a box touches up to 512 bytes of each line, and products are up to
- * 1.18 times as slow: 513x513x4096.) */
+/* Where the next box is the other half of 256 bytes, L2 fetches both at once: 16x16384x16384 in FP64 is 1.05 times as fast, 128x128x16384 1.03 times.
+ * (Along the tile's rows or columns the other half is another tile's, which may come too late: 1728x288x12192 NN 0.95. Where lines do not begin at
+ * multiples of 256 bytes a box touches up to 512: 513x513x4096 NT 0.84, 1706x395x1190 0.91.) */
 bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner, int box_outer,
-                       int swizzle)
+                       int swizzle, bool onward)
 {
     static const CUtensorMapSwizzle swizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_SWIZZLE_64B,
                                                   CU_TENSOR_MAP_SWIZZLE_128B};
     cuuint64_t dims[] = {(cuuint64_t)inner, (cuuint64_t)outer}, strides[] = {(cuuint64_t)ld * gg_size(type)};
     cuuint32_t box[] = {(cuuint32_t)box_inner, (cuuint32_t)box_outer}, steps[] = {1, 1};
     const CUtensorMapL2promotion fetched =
-        ((uintptr_t)base | strides[0]) % 256 == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
+        onward && ((uintptr_t)base | strides[0]) % 256 == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
     return gg_cu.cuTensorMapEncodeTiled &&
            gg_cu.cuTensorMapEncodeTiled(map, type == GG_S ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2, (void *)base, dims,
                                         strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzles[swizzle == 128 ? 3 : swizzle / 32],
