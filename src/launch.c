@@ -327,6 +327,8 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     const struct gg_kernel *row = choice->kernel;
     struct gg_args *args = &begun->args;
     *begun = (struct begun){row, choice->splits, args_of(p, source)};
+    if (row->role != GG_SLIM) /* the others do not wait at their end for the kernel ahead */
+        args->early &= GG_FOLLOWED;
     if (gg_is_tma(row)) {
         bool none;
         const bool enqueued = launch_tma(dev, choice, p, stream, source, args, &none);

@@ -30,6 +30,13 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
     CHECK(gg_part(whole, x, 0, p) && x->strip_m >= 0 && x->strip_n >= 0, "%s: nothing but strips", name);
     CHECK(x->strip_m <= 16 && x->strip_n <= 16, "%s: strips of %d and %d", name, x->strip_m, x->strip_n);
     CHECK(!x->beside || (gpu->cc == 90 && row->per_sm == 1 && x->strip_m + x->strip_n > 0), "%s: nothing can run beside it", name);
+    for (int part = 1; x->beside && part < 3; part++) {
+        struct gg_gemm strip;
+        if (gg_part(whole, x, part, &strip)) {
+            strip.precision = GG_STRICT;
+            CHECK(gg_choose(&strip, gpu, NULL).kernel->role == GG_SLIM, "%s: a strip that cannot run beside it", name);
+        }
+    }
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p), room = (int64_t)gpu->sms * row->per_sm;
     CHECK(row->type == p->type && row->role < GG_SCALE, "%s multiplies something else", name);
     CHECK(row->smem <= gpu->smem_per_block, "%s: shared memory", name);
@@ -200,10 +207,39 @@ static void check_h100(void)
                 }
 }
 
+/* Tiles of 1024 and a few rows or columns: often the strips run beside the tiles, which leave 4 SMs idle. */
+static void check_beside(void)
+{
+    static const struct gg_arch h100 = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 3.352e12};
+    int cases = 0, beside = 0;
+    for (int variant = 0; variant < 16; variant++)
+        for (int64_t m = 1024; m <= 1026; m++)
+            for (int64_t n = 1025; n <= 1028; n++)
+                for (int64_t k = 1000; k <= 3000; k += 500) {
+                    const int64_t ld = variant & 8 ? 3003 : 3072; /* not aligned, aligned */
+                    const struct gg_gemm p = {.type = variant & 4 ? GG_D : GG_S,
+                                              .m = m,
+                                              .n = n,
+                                              .k = k,
+                                              .a_kmajor = variant & 1,
+                                              .b_kmajor = variant & 2,
+                                              .lda = ld,
+                                              .ldb = ld,
+                                              .ldc = ld,
+                                              .alpha = 1,
+                                              .precision = GG_STRICT};
+                    const struct gg_choice choice = gg_choose(&p, &h100, NULL);
+                    check(&choice, &p, &h100);
+                    cases++, beside += choice.beside;
+                }
+    CHECK(beside > cases / 4, "strips run beside tiles in %d of %d cases", beside, cases);
+}
+
 int main(void)
 {
     check_fitting();
     check_h100();
+    check_beside();
     check_tensor();
     check_served();
     check_in_one();
