@@ -67,12 +67,13 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
 }
 
 /* Adds up the parts of the tiles that a GG_PERSISTENT row's blocks have shared. */
-static bool start_fixup(struct gg_device *dev, const struct gg_kernel *row, int splits, gg_stream stream, struct gg_args *args)
+static bool start_fixup(struct gg_device *dev, const struct gg_choice *done, gg_stream stream, struct gg_args *args)
 {
+    const struct gg_kernel *row = done->kernel;
     if (row->role != GG_PERSISTENT || args->shared_tiles == 0)
         return true;
-    args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = splits;
-    args->each = splits >= 8 * args->shared_tiles ? 64 : 1024;
+    args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = done->splits;
+    args->each = done->splits >= 8 * args->shared_tiles ? 64 : 1024;
     args->early = 0;
     return start_grid(dev, helper(row->type, GG_FIXUP),
                       (struct gg_dim){.x = (unsigned)args->shared_tiles, .y = (unsigned)(row->tile_m * row->tile_n / args->each), .z = 1}, stream,
@@ -313,20 +314,13 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
-/* A launch that may have yet to add up parts (start_fixup). */
-struct begun {
-    const struct gg_kernel *row;
-    int splits;
-    struct gg_args args;
-};
-
-/* Launches any row but GG_TENSOR…, ignoring the choice's strips, and leaves start_fixup to the caller. */
+/* Launches any row but GG_TENSOR…, ignoring the choice's strips. What start_fixup needs is left in *args and *done: the row and its splits, which are
+ * not the choice's if there was no memory. */
 static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
-                        struct begun *begun)
+                        struct gg_args *args, struct gg_choice *done)
 {
     const struct gg_kernel *row = choice->kernel;
-    struct gg_args *args = &begun->args;
-    *begun = (struct begun){row, choice->splits, args_of(p, source)};
+    done->kernel = row, done->splits = choice->splits;
     if (row->role != GG_SLIM) /* the others do not wait at their end for the kernel ahead */
         args->early &= GG_FOLLOWED;
     if (gg_is_tma(row)) {
@@ -336,7 +330,7 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
             return enqueued;
         while (gg_is_tma(row))
             row++;
-        begun->row = row, begun->splits = 1;
+        done->kernel = row, done->splits = 1;
         return start_tiles(dev, row, p, 1, stream, args);
     }
     if (row->role == GG_SKINNY)
@@ -346,8 +340,8 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args->workspace = scratch(dev, stream, source, parts);
-    begun->splits = parts && !args->workspace ? 1 : choice->splits;
-    return start_tiles(dev, row, p, begun->splits, stream, args);
+    done->splits = parts && !args->workspace ? 1 : choice->splits;
+    return start_tiles(dev, row, p, done->splits, stream, args);
 }
 
 /* The strip of columns (part 1) or of rows (part 2) that the choice sets aside from p, and the choice for it. False: there is none. */
@@ -371,6 +365,8 @@ static bool launch_strips(struct gg_device *dev, const struct gg_choice *choice,
     struct gg_gemm q[2];
     struct gg_choice strip[2];
     int count = 0;
+    if (choice->strip_m + choice->strip_n == 0)
+        return true;
     for (int part = 1; part < 3; part++)
         count += strip_of(dev, choice, p, part, &q[count], &strip[count]);
     const struct gg_kernel *two = count == 2 && strip[0].kernel && strip[1].kernel ? slim_two(&strip[0], &strip[1]) : NULL;
@@ -387,15 +383,18 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
 {
     const bool beside = choice->beside && !source->gate;
     struct source tiles = *source, strips = *source;
-    struct begun begun;
-    struct gg_gemm q;
     if (beside)
         tiles.early = GG_FOLLOWED, strips.early = GG_EARLY | GG_FOLLOWED;
-    if (!gg_part(p, choice, 0, &q) || !launch_part(dev, choice, &q, stream, &tiles, &begun))
+    struct gg_gemm q;
+    if (!gg_part(p, choice, 0, &q))
+        return false;
+    struct gg_args args = args_of(&q, &tiles);
+    struct gg_choice done;
+    if (!launch_part(dev, choice, &q, stream, &tiles, &args, &done))
         return false;
     if (beside)
-        return launch_strips(dev, choice, p, stream, &strips) && start_fixup(dev, begun.row, begun.splits, stream, &begun.args);
-    return start_fixup(dev, begun.row, begun.splits, stream, &begun.args) && launch_strips(dev, choice, p, stream, &strips);
+        return launch_strips(dev, choice, p, stream, &strips) && start_fixup(dev, &done, stream, &args);
+    return start_fixup(dev, &done, stream, &args) && launch_strips(dev, choice, p, stream, &strips);
 }
 
 bool gg_launch_gated(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct gg_gate *gate,
