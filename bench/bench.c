@@ -28,6 +28,7 @@
 #include <getopt.h>
 
 #include "rig.h"
+#include "size.h"
 
 #include "ladder/ladder.h"
 
@@ -428,18 +429,13 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     return right;
 }
 
-/* n or MxNxK, each optionally with +P and @E. */
-static struct problem parse_size(const char *size, bool dbl, const char *layout)
+static struct problem parse_size(const char *text, bool dbl, const char *layout)
 {
-    long long m = 0, n = 0, k = 0, pitch = 0, off = 0;
-    int given = sscanf(size, "%lldx%lldx%lld", &m, &n, &k);
-    const char *plus = strchr(size, '+'), *at = strchr(size, '@');
-    pitch = plus ? atoll(plus + 1) : 0, off = at ? atoll(at + 1) : 0;
-    n = given == 3 ? n : m, k = given == 3 ? k : m;
-    if (m < 1 || n < 1 || k < 1)
-        exit((fprintf(stderr, "%s is no size\n", size), 2));
-    struct problem p = {.dbl = dbl, .ta = layout[0] == 'T', .tb = layout[1] == 'T', .m = m, .n = n, .k = k, .off = off};
-    p.lda = (p.ta ? k : m) + pitch, p.ldb = (p.tb ? n : k) + pitch, p.ldc = m + pitch;
+    struct size s;
+    if (!read_size(text, &s))
+        exit((fprintf(stderr, "%s is no size\n", text), 2));
+    struct problem p = {.dbl = dbl, .ta = layout[0] == 'T', .tb = layout[1] == 'T', .m = s.m, .n = s.n, .k = s.k, .off = s.offset};
+    p.lda = (p.ta ? p.k : p.m) + s.pitch, p.ldb = (p.tb ? p.n : p.k) + s.pitch, p.ldc = p.m + s.pitch;
     return p;
 }
 

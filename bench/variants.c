@@ -24,6 +24,7 @@
 
 #include "../src/driver.h"
 #include "../src/kernels.h"
+#include "size.h"
 
 enum { MOST = 4096, CUTS = 32, MOST_ROUNDS = 64, L2_BYTES = 256 << 20 };
 
@@ -153,7 +154,7 @@ static double difference(const void *c, const void *expected, const struct gg_ge
 static void *operand(size_t bytes, int64_t offset)
 {
     static uint64_t x = 88172645463325252u;
-    char *host = malloc(bytes + 64), *memory = gg_gpu_alloc(bytes + 64);
+    char *host = malloc(bytes), *memory = gg_gpu_alloc(bytes + (size_t)offset * gg_size(row->type));
     need(host && memory, "memory");
     for (size_t i = 0; i < bytes / gg_size(row->type); i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -171,32 +172,16 @@ static void *operand(size_t bytes, int64_t offset)
 
 static void measure(const char *size, const char *layout, char **cubins, const CUfunction *functions, int cubin_count)
 {
-    long long m, n, k, pad = 0, offset = 0;
-    char *at;
-    m = n = k = strtoll(size, &at, 10);
-    if (*at == 'x')
-        n = strtoll(at + 1, &at, 10), k = *at == 'x' ? strtoll(at + 1, &at, 10) : n;
-    if (*at == '+')
-        pad = strtoll(at + 1, &at, 10);
-    if (*at == '@')
-        offset = strtoll(at + 1, &at, 10);
-    if (*at || m < 1 || n < 1 || k < 1)
+    struct size s;
+    if (!read_size(size, &s))
         stop("not a size: ", size);
     const bool ta = layout[0] == 'T', tb = layout[1] == 'T';
-    struct gg_gemm p = {.type = row->type,
-                        .precision = GG_STRICT,
-                        .m = m,
-                        .n = n,
-                        .k = k,
-                        .alpha = 1,
-                        .a_kmajor = ta,
-                        .b_kmajor = !tb,
-                        .lda = (ta ? k : m) + pad,
-                        .ldb = (tb ? n : k) + pad,
-                        .ldc = m + pad};
-    const int64_t bytes = (int64_t)gg_size(row->type), elements = p.ldc * n;
-    char *const a = operand((size_t)(p.lda * (ta ? m : k) * bytes), offset), *const b = operand((size_t)(p.ldb * (tb ? k : n) * bytes), offset);
-    char *const c = operand((size_t)(elements * bytes), offset);
+    struct gg_gemm p = {.type = row->type, .precision = GG_STRICT, .m = s.m, .n = s.n, .k = s.k, .alpha = 1, .a_kmajor = ta, .b_kmajor = !tb};
+    p.lda = (ta ? p.k : p.m) + s.pitch, p.ldb = (tb ? p.n : p.k) + s.pitch, p.ldc = p.m + s.pitch;
+    const int64_t bytes = (int64_t)gg_size(row->type), elements = p.ldc * p.n;
+    char *const a = operand((size_t)(p.lda * (ta ? p.m : p.k) * bytes), s.offset);
+    char *const b = operand((size_t)(p.ldb * (tb ? p.k : p.n) * bytes), s.offset);
+    char *const c = operand((size_t)(elements * bytes), s.offset);
     p.a = a, p.b = b, p.c = c;
 
     count = 0;
@@ -236,7 +221,7 @@ static void measure(const char *size, const char *layout, char **cubins, const C
                1e6 * median, median / first, same, it->name);
     }
     free(apart), free(expected), free(got);
-    gg_gpu_free(a - offset * bytes), gg_gpu_free(b - offset * bytes), gg_gpu_free(c - offset * bytes);
+    gg_gpu_free(a - s.offset * bytes), gg_gpu_free(b - s.offset * bytes), gg_gpu_free(c - s.offset * bytes);
 }
 
 int main(int argc, char **argv)
