@@ -20,6 +20,7 @@
 #include <getopt.h>
 
 #include "problem.h"
+#include "size.h"
 
 enum kind { FLOOR, OURS, STRICT, FORCED, OPENBLAS, IN_TURN, NVBLAS, XT };
 static const struct contestant {
@@ -58,9 +59,12 @@ static void add_sizes(const char *list, bool dbl)
 {
     char *copy = strdup(list), *save = NULL;
     for (char *size = strtok_r(copy, ",", &save); size; size = strtok_r(NULL, ",", &save)) {
-        long long m, n, k;
-        int given = sscanf(size, "%lldx%lldx%lld", &m, &n, &k);
-        add_case(dbl, "NN", m, given == 3 ? n : m, given == 3 ? k : m, 0, false);
+        struct size s;
+        if (!read_size(size, &s) || s.pitch || s.offset) {
+            fprintf(stderr, "host: not a size: %s\n", size);
+            exit(64);
+        }
+        add_case(dbl, "NN", s.m, s.n, s.k, 0, false);
     }
     free(copy);
 }

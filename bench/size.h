@@ -1,4 +1,5 @@
-/* size.h — the sizes that bench and variants take: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements further. */
+/* size.h — the sizes that bench, host and variants take: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers E elements
+ * further (host, whose operands it places itself, takes neither). */
 #ifndef SIZE_H
 #define SIZE_H
 

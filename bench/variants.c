@@ -88,7 +88,6 @@ static void add(const char *name, CUfunction function, const struct gg_gemm *p, 
     struct gg_choice choice = gg_choose(p, &dev->arch, row->name);
     if (choice.kernel != row || count == MOST)
         return;
-    choice.strip_m = choice.strip_n = 0;
     if (cut >= 0) {
         choice.cluster = cuts[cut].cluster ? cuts[cut].cluster : choice.cluster;
         choice.groups = cuts[cut].groups ? cuts[cut].groups : choice.groups;
@@ -238,8 +237,9 @@ int main(int argc, char **argv)
         case 's': sizes = optarg; break;
         case 'l': layouts = optarg; break;
         case 'c':
-            if (cut_count < CUTS)
-                sscanf(optarg, "%d:%d:%d", &cuts[cut_count].cluster, &cuts[cut_count].groups, &cuts[cut_count].splits), cut_count++;
+            if (cut_count == CUTS)
+                stop("more cuts than it has room for: ", optarg);
+            sscanf(optarg, "%d:%d:%d", &cuts[cut_count].cluster, &cuts[cut_count].groups, &cuts[cut_count].splits), cut_count++;
             break;
         case 'r': rounds = atoi(optarg); break;
         case 'n': launches = atoi(optarg); break;

@@ -94,9 +94,9 @@ template <bool PRODUCT = false> __device__ inline bool gg_gated(const gg_args &p
     return gg_gate<PRODUCT>(p) || (p.verdict && (gg_verdict(p) & p.gate_mask) != p.gate_value);
 }
 
-/* The same for FFMA that touches nothing that other kernels of its chain write. Once all tiers are ruled out it is FFMA's turn, whatever is still
- * running. It must not end before all kernels ahead have ended, for which it calls gg_gate_end. (So strips of C are done beside its tiles: operands
- * that fail 2 % faster at n = 1028, 6 % at 1281.) */
+/* The same for FFMA that touches nothing that other kernels of its chain write; outside a chain nothing is awaited here, and strips may start
+ * beside the tiles. In a chain it is FFMA's turn once all tiers are ruled out, whatever is still running. It must not end before all kernels ahead have
+ * ended, for which it calls gg_gate_end. (So strips of C are done beside its tiles: operands that fail 2 % faster at n = 1028, 6 % at 1281.) */
 __device__ inline bool gg_gated_apart(const gg_args &p)
 {
 #if __CUDA_ARCH__ >= 900

@@ -54,8 +54,8 @@ __device__ void add(float4 &to, const float4 &v) { to.x += v.x, to.y += v.y, to.
  * where both operands are transposed, but 1 to 2 % slower for 64x48 and 64x128. ROLLED: a stage's runs are a loop, half the code: 64x128 is 1.5 %
  * faster where B is transposed, 0.6 % where A is. PLAIN: a tile whose C is not read is stored by code of its own: n = 576, 640, 768, 1024 1.5
  * to 3 % faster. Beside the tensor cores' product (tensor_once.cu) ROLLED and PLAIN are both slower. BY_ROWS: C that is not aligned is stored by
- * gg_rows: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows, whose clusters' code then lies further away, 64x4096x4096
- * was 3 % slower. */
+ * gg_rows, and gg_pack awaited only where its copies are first read: n = 1024, NT, leading dimensions 1025, 5 % faster by 64x128. For the other rows,
+ * whose clusters' code then lies further away, 64x4096x4096 was 3 % slower. */
 template <int TILE_M, int TILE_N, int TM, int TN, int STAGES, int RUNS, int ASIDE, bool COPIES, bool CARRIES, class ORDER, bool ROLLED = false,
           bool PLAIN = true, bool BY_ROWS = false>
 struct sgemm_once {

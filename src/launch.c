@@ -314,13 +314,12 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
-/* Launches any row but GG_TENSOR…, ignoring the choice's strips. What start_fixup needs is left in *args and *done: the row and its splits, which are
- * not the choice's if there was no memory. */
+/* Launches any row but GG_TENSOR…, ignoring the choice's strips. What start_fixup needs is left in *args and, if for want of memory another row or
+ * fewer splits were launched than *done has, there. */
 static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, const struct source *source,
                         struct gg_args *args, struct gg_choice *done)
 {
     const struct gg_kernel *row = choice->kernel;
-    done->kernel = row, done->splits = choice->splits;
     if (row->role != GG_SLIM) /* the others do not wait at their end for the kernel ahead */
         args->early &= GG_FOLLOWED;
     if (gg_is_tma(row)) {
@@ -340,7 +339,8 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args->workspace = scratch(dev, stream, source, parts);
-    done->splits = parts && !args->workspace ? 1 : choice->splits;
+    if (parts && !args->workspace)
+        done->splits = 1;
     return start_tiles(dev, row, p, done->splits, stream, args);
 }
 
@@ -389,7 +389,7 @@ static bool launch(struct gg_device *dev, const struct gg_choice *choice, const 
     if (!gg_part(p, choice, 0, &q))
         return false;
     struct gg_args args = args_of(&q, &tiles);
-    struct gg_choice done;
+    struct gg_choice done = *choice;
     if (!launch_part(dev, choice, &q, stream, &tiles, &args, &done))
         return false;
     if (beside)

@@ -486,10 +486,12 @@ static void add_strip(struct strips *strips, const struct gg_choice *strip, cons
         strips->on_one_sm += (double)gg_max(p->m, p->n) * (double)p->k / strip_rate(strip, p);
 }
 
-/* Adds what the strips take to the time of the tiles, behind which they run or, on idle SMs, beside them. */
+/* Adds what the strips, if there are any, take to the time of the tiles, behind which they run or, on idle SMs, beside them. */
 static void add_strips(struct gg_choice *choice, const struct gg_gemm *p, const struct gg_arch *arch, const struct strips *strips)
 {
     static const double BESIDE = 1e-6;
+    if (!strips)
+        return;
     const int idle = strips->slim ? idle_sms(choice, p, arch) : 0;
     const double behind = choice->seconds + strips->behind;
     const double beside = longer(choice->seconds, 2 * LAUNCH + strips->on_one_sm / at_least(idle, 1)) + BESIDE;
@@ -520,15 +522,13 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         const int splits[] = {1, all, even};
         for (int i = 0; i < 3; i++) {
             struct gg_choice choice = {.kernel = row, .splits = splits[i], .seconds = predict(row, p, arch, splits[i])};
-            if (strips)
-                add_strips(&choice, p, arch, strips);
+            add_strips(&choice, p, arch, strips);
             if (i == 0 || choice.seconds < best.seconds)
                 best = choice;
         }
         return best;
     }
-    if (strips)
-        add_strips(&best, p, arch, strips);
+    add_strips(&best, p, arch, strips);
     return best;
 }
 

@@ -6,7 +6,7 @@
  * All elements are compared with OpenBLAS's dgemm on the same numbers: sgemm within the componentwise bound, dgemm within twice it. Every other case
  * has small integers, for which the two must agree exactly (alpha or beta = 0.7: to two roundings). The memory around the operands, and C when beta =
  * 0, is filled with a NaN with a payload; everything but C must be unchanged, bitwise. If no kernel is forced every 25th case is one whose last rows
- * and columns run as strips beside the tiles. */
+ * and columns run as strips beside the tiles; it is strict, as the tensor cores leave no strips to be seen. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -31,6 +31,7 @@ struct operand {
 
 static __typeof__(gpugemm_sgemm) *sgemm;
 static __typeof__(gpugemm_dgemm) *dgemm;
+static __typeof__(gpugemm_set_precision) *set_precision;
 static __typeof__(gpugemm_warmup) *warmup;
 static __typeof__(gpugemm_last_decision) *last_decision;
 static oracle_gemm *oracle;
@@ -85,6 +86,7 @@ static void test_case(uint64_t *r, int index, struct operand *a, struct operand 
         (*x)->ld = (*x)->inner + pads[rng_below(r, 4)], (*x)->off = rng_below(r, 3) == 0;
     draw(a, r, dbl, integers, false), draw(b, r, dbl, integers, false), draw(c, r, dbl, integers, beta == 0);
     cuCtxSynchronize();
+    set_precision(strips ? GPUGEMM_PRECISION_STRICT : GPUGEMM_PRECISION_DEFAULT);
     enum gpugemm_transpose oa = ta ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS, ob = tb ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS;
     int status =
         dbl ? dgemm(GPUGEMM_COL_MAJOR, oa, ob, m, n, k, alpha, base(a, dbl), a->ld, base(b, dbl), b->ld, beta, (double *)base(c, dbl), c->ld, stream)
@@ -130,7 +132,8 @@ int main(int argc, char **argv)
     }
     void *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
     if (!library || !resolved(library, "gpugemm_sgemm", &sgemm) || !resolved(library, "gpugemm_dgemm", &dgemm) ||
-        !resolved(library, "gpugemm_warmup", &warmup) || !resolved(library, "gpugemm_last_decision", &last_decision))
+        !resolved(library, "gpugemm_set_precision", &set_precision) || !resolved(library, "gpugemm_warmup", &warmup) ||
+        !resolved(library, "gpugemm_last_decision", &last_decision))
         return fprintf(stderr, "%s lacks names\n", lib), 1;
     if (!resolved(open_first((const char *[]){oracle_path, "libblas.so.3", NULL}), "dgemm_", &oracle))
         return printf("skipped: no oracle %s\n", oracle_path), SKIP;
