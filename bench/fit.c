@@ -42,7 +42,7 @@ struct measured {
     int problem; /* measurements of one problem are adjacent */
 };
 
-static struct gg_arch arch = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.917e12};
+static struct gg_arch arch = {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .l2_bytes = 50 << 20, .bandwidth = 4.917e12};
 static struct gg_kernel rows[ROWS]; /* a copy of gg_kernels that the fit changes */
 static struct measured *all;
 static int count;

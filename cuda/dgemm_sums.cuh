@@ -115,6 +115,10 @@ template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
     using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES;
 
+    /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles have other loops then.)
+     */
+    static constexpr bool SUMS_FIRST = SLICES == 1 && SLOTS <= 8;
+
     double sum[FM][FN][4];
 
     static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
@@ -266,14 +270,14 @@ template <typename ROW> struct dgemm_sums : ROW {
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
         } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(out.plain(), 1)) {
             GG_EACH_SLOT
-                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+            *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else if (out.whole_pairs()) {
             GG_EACH_SLOT
-                if (out.inside(i, j, e))
-                    *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+            if (out.inside(i, j, e))
+                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
             GG_EACH_SLOT
-                out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
+            out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
         }
         announce(p, fate, first, unit, rank, thread);
     }
@@ -307,19 +311,19 @@ template <typename ROW> struct dgemm_sums : ROW {
         const output<TURNED> out(p, m, n, where);
         if (!cluster) {
             consumer_barrier();
-            add_shares<1>(p, fate, shared, in_group, first, unit, SLOTS * slice / SLICES, SLOTS * (slice + 1) / SLICES, out);
+            add_shares<1>(p, fate, shared, in_group, first, unit, rank, SLOTS * slice / SLICES, SLOTS * (slice + 1) / SLICES, out);
         } else {
             const unsigned share = rank * SLICES + slice, shares = splits(p) * SLICES, begin = SLOTS * share / shares,
                            end = SLOTS * (share + 1) / shares;
             cluster_wait();
-            if (fate == COLLECT)
+            if (!SUMS_FIRST && fate == COLLECT)
                 await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
             if (SLICES > 1 || splits(p) <= 2)
-                add_shares<2>(p, fate, shared, in_group, first, unit, begin, end, out);
+                add_shares<2>(p, fate, shared, in_group, first, unit, rank, begin, end, out);
             else if (splits(p) <= 4)
-                add_shares<4>(p, fate, shared, in_group, first, unit, begin, end, out);
+                add_shares<4>(p, fate, shared, in_group, first, unit, rank, begin, end, out);
             else
-                add_shares<8>(p, fate, shared, in_group, first, unit, begin, end, out);
+                add_shares<8>(p, fate, shared, in_group, first, unit, rank, begin, end, out);
         }
         announce(p, fate, first, unit, rank, thread);
         if (cluster)
@@ -328,7 +332,7 @@ template <typename ROW> struct dgemm_sums : ROW {
 
     /* BATCH: as many loads in flight as cover their latency. */
     template <int MOST, typename OUTPUT>
-    static __device__ void add_shares(const gg_args &p, int fate, unsigned shared, int thread, int first, int unit, int begin, int end,
+    static __device__ void add_shares(const gg_args &p, int fate, unsigned shared, int thread, int first, int unit, int rank, int begin, int end,
                                       const OUTPUT &out)
     {
         constexpr int BATCH = SLICES == 1                                     ? 8 / MOST
@@ -341,6 +345,12 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
         for (int r = 0; MOST > 1 && r < MOST; r++)
             asm("mapa.u64 %0, %1, %2;" : "=l"(base[r]) : "l"(__cvta_shared_to_generic(shared)), "r"(r < splits(p) ? r : 0));
+        bool waits = SUMS_FIRST && fate == COLLECT;
+        const auto wait = [&] {
+            if (waits)
+                await_parts<CONSUMERS>(p, first, unit, rank, thread_index(), consumer_barrier);
+            waits = false;
+        };
         for (int s0 = begin; s0 < end; s0 += BATCH) {
             double2 v[BATCH][MOST * SLICES];
 #pragma unroll
@@ -377,6 +387,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                         *out.at(s % FM, s / FM / 2, s / FM % 2) = make_double2(out.alpha * v[b][0].x, out.alpha * v[b][0].y);
                 continue;
             }
+            wait();
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
                 const int s = s0 + b;
@@ -394,6 +405,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                 out.put(s % FM, s / FM / 2, s / FM % 2, v[b][0].x, v[b][0].y);
             }
         }
+        wait(); /* where this group has no slots */
     }
 };
 

@@ -64,9 +64,13 @@ static const double L2 = 24.5;
  * (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
 static const double IN_ORDER[] = {0.05e-6, 1.5e-6};
 
-/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles are at different k.
- * (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
-static const double PANELS = 29, PANELS_SHARED = 25.2;
+/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles, or all of them, are at
+ * different k. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+static const double PANELS = 29, PANELS_SHARED = 25.2, PANELS_ALL_SHARED = 22;
+
+/* If all tiles are shared blocks are everywhere along k. Of what L2 does not keep of the operands this share comes from memory again for each tile.
+ * (320x320x20000 by 64x64 174 us, in clusters 106.) */
+static const double REREAD = 0.5;
 
 static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) { return bytes / (rate * arch->sms * arch->clock_mhz * 1e6); }
 
@@ -89,6 +93,9 @@ enum { GPC = 16 };
 
 /* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together. */
 enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
+
+/* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
+enum { HALVES_PART = 4400, HALVES_PARTS = 6 };
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is. */
 static const double SKINNY[] = {0.68, 0.6};
@@ -329,7 +336,9 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
         clocks += starts(row, rounds);
         clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
-        if (groups > 1 && once && p->type == GG_S)
+        if (groups > 1 && once && p->type == GG_D)
+            clocks += HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
+        else if (groups > 1 && once)
             clocks +=
                 ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
         else
@@ -341,8 +350,13 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
     const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
     double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
-    if (p->type == GG_D)
-        memory = at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, shared > 0 ? PANELS_SHARED : PANELS, arch));
+    if (p->type == GG_D) {
+        const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = (double)arch->l2_bytes / ((m + n) * k * size);
+        double seconds = l2_seconds(panels, shared == 0 ? PANELS : shared < tiles ? PANELS_SHARED : PANELS_ALL_SHARED, arch);
+        if (shared == tiles && kept < 1)
+            seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
+        memory = at_least(memory, seconds);
+    }
     return LAUNCH + after + longer(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
@@ -386,7 +400,7 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
-        const bool cut = alone && row->per_sm == 1; /* not with two blocks per SM: some SMs would get two and others stay idle */
+        const bool cut = once && row->per_sm == 1; /* not with two blocks per SM: some SMs would get two and others stay idle */
         const int64_t fit = cut                                     ? places(row, arch->sms, cluster) / (tiles * cluster)
                             : alone || cluster < GG_LARGEST_CLUSTER ? 1
                             : spreads(row, cluster)                 ? single

@@ -6,12 +6,13 @@
 
 #include "../cuda/kernel.h"
 
-static const struct gg_arch gpus[] = {{.cc = 80, .sms = 108, .clock_mhz = 1410, .smem_per_block = 166912, .bandwidth = 2.0e12},
-                                      {.cc = 86, .sms = 84, .clock_mhz = 1700, .smem_per_block = 101376, .bandwidth = 0.9e12},
-                                      {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .bandwidth = 4.9e12},
-                                      {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 4.0e12},
-                                      {.cc = 90, .sms = 14, .clock_mhz = 1700, .smem_per_block = 232448, .bandwidth = 0.6e12}, /* a part of a GPU */
-                                      {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .bandwidth = 1.8e12}};
+static const struct gg_arch gpus[] = {
+    {.cc = 80, .sms = 108, .clock_mhz = 1410, .smem_per_block = 166912, .l2_bytes = 40 << 20, .bandwidth = 2.0e12},
+    {.cc = 86, .sms = 84, .clock_mhz = 1700, .smem_per_block = 101376, .l2_bytes = 6 << 20, .bandwidth = 0.9e12},
+    {.cc = 90, .sms = 132, .clock_mhz = 1980, .smem_per_block = 232448, .l2_bytes = 50 << 20, .bandwidth = 4.9e12},
+    {.cc = 90, .sms = 78, .clock_mhz = 1700, .smem_per_block = 232448, .l2_bytes = 50 << 20, .bandwidth = 4.0e12},
+    {.cc = 90, .sms = 14, .clock_mhz = 1700, .smem_per_block = 232448, .l2_bytes = 50 << 20, .bandwidth = 0.6e12}, /* a part of a GPU */
+    {.cc = 120, .sms = 170, .clock_mhz = 2400, .smem_per_block = 101376, .l2_bytes = 96 << 20, .bandwidth = 1.8e12}};
 
 static bool same(const struct gg_choice *x, const struct gg_choice *y)
 {
