@@ -487,7 +487,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         } else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
             s.template rows<UX>();
         else
-            s.template rows_by_elements<COLUMNS == 1 ? 32 : 16>();
+            s.template rows_by_elements<COLUMNS == 1 ? (sizeof(T) == 4 ? 64 : 32) : 16>();
         asm("" : "+r"(block)); /* opaque: nothing that finish() needs is kept in registers until then */
         const slim again(p, shared, block);
         if (again.kmajor)

@@ -485,7 +485,7 @@ struct strips {
  * FP64's row for several columns where k is contiguous, which has little in flight. */
 static double strip_rate(const struct gg_choice *strip, const struct gg_gemm *p)
 {
-    static const double ALIGNED = 10.5e9, UNALIGNED[] = {[GG_S] = 9.2e9, [GG_D] = 7.5e9}, WIDE_DOTS = 5.5e9;
+    static const double ALIGNED = 10.5e9, UNALIGNED[] = {[GG_S] = 9.8e9, [GG_D] = 7.5e9}, WIDE_DOTS = 5.5e9;
     const bool b_large = p->n > p->m;
     if (b_large ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda))
         return UNALIGNED[p->type];
