@@ -5,7 +5,8 @@
  *         [--data uniform|normal|wide|worst] [--block 0]
  *
  * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers offset by E elements. The lists `square` and `odd` are those of
- * the README; `random` is 70 shapes drawn once, uniform in the logarithm, in multiples of 1, 4, 8 or 32.
+ * the README; `random` is 70 shapes drawn once, uniform in the logarithm, in multiples of 1, 4, 8 or 32; `thin` has m or n up to 32, `deep` few tiles
+ * of C and a long k.
  * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
  * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
@@ -508,6 +509,10 @@ static const struct {
                         "5776x24x1432,2048x32x6528,896x160x1088,24x1980x3432,439x4158x522,2296x76x160,376x1624x256,2400x32x3744,928x2144x864,"
                         "1728x672x4704,60x324x3408,145x419x1143,3148x32x109,1706x395x1190,277x706x829,1096x288x988,384x64x928,3912x3312x112,"
                         "976x255x125,1816x3392x80,48x3136x16224,1480x40x9532,5672x2376x88,5792x192x480,400x32x18168"},
+             {"thin", "12x4096x4096,8x8192x8192,4096x16x4096,16x11008x4096,16x2000x2000,10x1000x1000,16x500x500,2000x13x700,16x65536x256,9x100000x64,"
+                      "300x6x20000,7x3001x3001,32x16384x16384,20x8192x8192,32x4096x4096,2048x32x6528,17x1000x1000"},
+             {"deep", "192x192x16384,256x256x16384,256x256x4096,320x320x8192,320x320x20000,384x384x16384,448x448x16384,144x400x20000,300x700x12000,"
+                      "128x320x16384,96x128x30000,200x200x8000"},
              {"ladder", "128,256,512,768,1024,1536,2048,3072,4096,6144,8192"}};
 
 int main(int argc, char **argv)

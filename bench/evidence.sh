@@ -11,7 +11,7 @@
 #   calls    random calls under every name, on the GPU, against OpenBLAS
 #   declined what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; host time of a call
-#   random   70 shapes drawn once, beside cuBLAS
+#   random   70 shapes drawn once, then thin ones and such with a long k, beside cuBLAS
 #   rows     the same by every row, forced: what bench/fit.c fits kernels.def to
 #   block    dgemm and cuBLAS's, each running alone, where the power limit determines the clock
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
@@ -79,7 +79,10 @@ part() {
         bench --list square,odd --csv "$out/device.csv"
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"
         ;;
-    random) bench --list random --seconds 0.05 --csv "$out/random.csv" ;;
+    random)
+        bench --list random --seconds 0.05 --csv "$out/random.csv"
+        bench --list thin,deep --seconds 0.05 --csv "$out/thin.csv"
+        ;;
     rows) # one copy of the library each; the loader must find room for the thread-local storage of them all
         for type in s d; do
             local rows

@@ -15,25 +15,26 @@ struct gg_args; /* of cuda/kernel.h */
 
 /* How a row is started, and what it computes. */
 enum gg_role {
-    GG_PLAIN,          /* alpha op(A) op(B) + beta C, any grid */
-    GG_TILED,          /* the same, one block a tile */
-    GG_TILED_CUT,      /* likewise, or several blocks a tile, each with a piece of its k; the last to finish adds the parts up */
-    GG_PERSISTENT,     /* the same, with as many blocks as the GPU holds, each taking tiles in turn */
-    GG_TMA,            /* persistent or in clusters; operands by TMA, m and n contiguous, others are packed first; adds parts of tiles itself */
-    GG_TMA_EITHER,     /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
-    GG_TMA_PAIR,       /* likewise, in clusters of two blocks that share A: each computes the left or right half of a tile */
-    GG_TMA_ONCE,       /* likewise, but one tile per block or cluster: its groups of warps take turns along k, and add up in the ring's memory */
-    GG_SKINNY,         /* as GG_TILED, only for m or n <= tile_n; k is cut into pieces until the GPU is full */
-    GG_SLIM,           /* likewise, with 16-byte loads; the pieces of k, a power of two, are the blocks of a cluster, which add the parts up */
-    GG_TENSOR,         /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
-    GG_TENSOR_PAIR,    /* likewise with two blocks a tile, for small C */
-    GG_TENSOR_MMA,     /* GG_TENSOR without wgmma, for GPUs before Hopper: whole tiles only */
-    GG_SCALE,          /* beta C, for k == 0 */
-    GG_FIXUP,          /* adds up the parts of shared tiles */
-    GG_SKINNY_SUM,     /* adds up the parts of a GG_SKINNY */
-    GG_SLIM_TWO,       /* two products of the GG_SLIM with the same tile_n */
-    GG_TENSOR_OR_FFMA, /* the GG_TENSOR_PAIR of FP16, or FFMA in tiles of 128×64 if FP16 is ruled out; then the same with 64×128 */
-    GG_TENSOR_EDGE,    /* GG_TENSOR, from FP16 on, whose edge tiles also take the rows and columns of C beyond them */
+    GG_PLAIN,            /* alpha op(A) op(B) + beta C, any grid */
+    GG_TILED,            /* the same, one block a tile */
+    GG_TILED_CUT,        /* likewise, or several blocks a tile, each with a piece of its k; the last to finish adds the parts up */
+    GG_PERSISTENT,       /* the same, with as many blocks as the GPU holds, each taking tiles in turn */
+    GG_TMA,              /* persistent or in clusters; operands by TMA, m and n contiguous, others are packed first; adds parts of tiles itself */
+    GG_TMA_EITHER,       /* likewise, but takes operands with k contiguous too; FP64 rows take no unaligned ones */
+    GG_TMA_PAIR,         /* likewise, in clusters of two blocks that share A: each computes the left or right half of a tile */
+    GG_TMA_ONCE,         /* likewise, but one tile per block or cluster: its groups of warps take turns along k, and add up in the ring's memory */
+    GG_SKINNY,           /* as GG_TILED, only for m or n <= tile_n; k is cut into pieces until the GPU is full */
+    GG_SLIM,             /* likewise, with 16-byte loads; the pieces of k, here a power of two, are the blocks of a cluster, which add the parts up */
+    GG_SLIM_TMA,         /* likewise, the large operand, which must be aligned, by TMA */
+    GG_TENSOR,           /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
+    GG_TENSOR_PAIR,      /* likewise with two blocks a tile, for small C */
+    GG_TENSOR_MMA,       /* GG_TENSOR without wgmma, for GPUs before Hopper: whole tiles only */
+    GG_SCALE,            /* beta C, for k == 0 */
+    GG_FIXUP,            /* adds up the parts of shared tiles */
+    GG_SKINNY_SUM,       /* adds up the parts of a GG_SKINNY */
+    GG_SLIM_TWO,         /* two products of the GG_SLIM with the same tile_n */
+    GG_TENSOR_OR_FFMA,   /* the GG_TENSOR_PAIR of FP16, or FFMA in tiles of 128×64 if FP16 is ruled out; then the same with 64×128 */
+    GG_TENSOR_EDGE,      /* GG_TENSOR, from FP16 on, whose edge tiles also take the rows and columns of C beyond them */
     GG_TENSOR_PAIR_EDGE, /* the same of the GG_TENSOR_PAIR of FP16 */
     GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; one per tier in the order of those, then one that only
                           * certifies */
@@ -110,9 +111,6 @@ static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 /* Rows of its large operand that a block of skinny.cu takes; it depends on whether k is contiguous in them. */
 static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
 
-/* The same for slim.cu. */
-static inline int gg_slim_rows(const struct gg_kernel *row, bool kmajor) { return kmajor ? row->tile_k : row->tile_m; }
-
 /* Most blocks in a cluster: what every GPU with clusters grants. */
 enum { GG_LARGEST_CLUSTER = 8 };
 
@@ -125,6 +123,19 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
 {
     const uint64_t pitch = (uint64_t)ld * gg_size(type);
     return (uintptr_t)base % 16 != 0 || pitch % 16 != 0 || pitch >> 40 != 0;
+}
+
+/* That of a GG_SLIM… row's large operand. */
+static inline bool gg_unaligned_large(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    return p->n > row->tile_n ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda);
+}
+
+/* Blocks along that operand, without cutting k. */
+static inline int64_t gg_slim_blocks(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    const bool b_large = p->n > row->tile_n, dots = row->role == GG_SLIM && (b_large ? p->b_kmajor : p->a_kmajor);
+    return gg_ceil_div(b_large ? p->n : p->m, dots ? row->tile_k : row->tile_m);
 }
 
 /* The row's team: how many blocks compute a tile side by side. */
@@ -146,6 +157,8 @@ static inline int64_t gg_full(const struct gg_kernel *row, int64_t x, int tile)
 
 static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role == GG_TILED || row->role == GG_TILED_CUT; }
 
+static inline bool gg_is_slim(const struct gg_kernel *row) { return row->role == GG_SLIM || row->role == GG_SLIM_TMA; }
+
 static inline bool gg_is_tma(const struct gg_kernel *row) { return row->role >= GG_TMA && row->role <= GG_TMA_ONCE; }
 
 /* The compute capability of the code in this build that the driver would run on a GPU of capability cc. */
@@ -158,8 +171,9 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch);
 double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch);
 
 /* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none is forced; an unknown or illegal name is ignored, so
- * select never fails because of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses (alignment
+ * select never fails because of it; gg_strip: p is a strip of C, for which only rows count that may be a chain's FFMA). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses (alignment
  * matters, contents do not). */
+extern const char gg_strip[];
 struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
 /* The same, but remembers answers. `force` is compared by address. */

@@ -37,11 +37,12 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
 
 /* Blocks that are launched early find many SMs still occupied by the kernel before, and two would go to each free SM. grid.alone prevents that when
  * there are no more blocks than SMs. (Without it sgemm_tma_64x64 behind gg_pack was a third slower, 1.6 times at most.) But strips beside tiles have
- * only a few SMs for all their blocks. */
+ * only a few SMs for all their blocks. Blocks of a cluster may share an SM when others are idle, which makes GG_SLIM_TMA slower. */
 static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
 {
     const bool early = args->verdict || (args->early & GG_EARLY && row->role != GG_PACK);
-    grid.alone = early && row->role != GG_SLIM && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
+    grid.alone =
+        (early || row->role == GG_SLIM_TMA) && row->role != GG_SLIM && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
@@ -277,11 +278,7 @@ static struct gg_args args_of(const struct gg_gemm *p, const struct source *sour
     return args;
 }
 
-static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p)
-{
-    const bool b_large = p->n > choice->kernel->tile_n;
-    return gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(choice->kernel, b_large ? p->b_kmajor : p->a_kmajor)) * choice->splits;
-}
+static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p) { return gg_slim_blocks(choice->kernel, p) * choice->splits; }
 
 static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, const struct gg_args *args)
 {
@@ -289,9 +286,30 @@ static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64
            start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = splits > 1 ? (unsigned)splits : 0}, stream, args);
 }
 
+/* The maps of a GG_SLIM_TMA row. Of the small operand a box has a whole k step or, where k is contiguous, half of one; there is none if it is
+ * unaligned. */
+static bool slim_maps(struct gg_args *args, const struct gg_kernel *row)
+{
+    const bool b_large = args->n > row->tile_n;
+    const struct {
+        struct gg_tensor_map *map;
+        const void *base;
+        int64_t size, ld;
+        bool kmajor, vec;
+    } of[] = {{&args->map_a, args->a, args->m, args->lda, args->a_kmajor, args->a_vec},
+              {&args->map_b, args->b, args->n, args->ldb, args->b_kmajor, args->b_vec}},
+      *const x = &of[b_large], *const y = &of[!b_large];
+    if (!tile_map(x->map, row, x->base, x->size, args->k, x->ld, x->kmajor, row->tile_m))
+        return false;
+    return !y->vec || (y->kmajor ? gg_gpu_tensor_map(y->map, row->type, y->base, args->k, y->size, y->ld, row->tile_k / 2, row->tile_n, 0, false)
+                                 : gg_gpu_tensor_map(y->map, row->type, y->base, y->size, args->k, y->ld, row->tile_n, row->tile_k, 0, false));
+}
+
 static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
 {
     args->splits = choice->splits;
+    if (choice->kernel->role == GG_SLIM_TMA && !slim_maps(args, choice->kernel))
+        return false;
     return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
 }
 
@@ -320,7 +338,7 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
                         struct gg_args *args, struct gg_choice *done)
 {
     const struct gg_kernel *row = choice->kernel;
-    if (row->role != GG_SLIM) /* the others do not wait at their end for the kernel ahead */
+    if (!gg_is_slim(row)) /* the others do not wait at their end for the kernel ahead */
         args->early &= GG_FOLLOWED;
     if (gg_is_tma(row)) {
         bool none;
@@ -334,7 +352,7 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
     }
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, args);
-    if (row->role == GG_SLIM)
+    if (gg_is_slim(row))
         return launch_slim(dev, choice, p, stream, args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
@@ -350,8 +368,7 @@ static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice
 {
     if (!gg_part(p, choice, part, q))
         return false;
-    q->precision = GG_STRICT;
-    *strip = gg_select(q, &dev->arch, NULL);
+    *strip = gg_select(q, &dev->arch, gg_strip);
     if (choice->beside)
         strip->splits = 1;
     return true;
@@ -410,7 +427,7 @@ static size_t part_scratch(const struct gg_choice *choice, const struct gg_gemm 
         return plan_packing(choice->kernel, p, &plan)
                    ? plan_cutting(choice, p, &plan).part_bytes + (size_t)(plan.pass * (plan.a_bytes + plan.b_bytes))
                    : 0;
-    if (choice->kernel->role == GG_SLIM)
+    if (gg_is_slim(choice->kernel))
         return 0;
     if (choice->kernel->role == GG_SKINNY)
         return choice->splits > 1 ? (size_t)(choice->splits * p->m * p->n) * gg_size(p->type) : 0;

@@ -97,8 +97,9 @@ enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
 /* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
 enum { HALVES_PART = 4400, HALVES_PARTS = 6 };
 
-/* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is. */
-static const double SKINNY[] = {0.68, 0.6};
+/* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
+ * its blocks; and those for adding up each piece of k. (16x500x500 18 to 27 us, 16x16x65536 in 264 pieces 40.) */
+static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE = 0.07e-6;
 
 /* The share of `rate` that a GG_SLIM row reaches: [k contiguous in the large operand][in the small one]. */
 static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
@@ -163,7 +164,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     if (row->role >= GG_SCALE || row->type != p->type || !gg_runs(row, arch))
         return false;
     /* Vectors need a row that reads memory at full speed. */
-    if ((p->m <= 4 || p->n <= 4) && (row->role == GG_TMA_ONCE || (row->role == GG_TILED && row->cc_min == 90)))
+    if ((p->m <= 4 || p->n <= 4) && (row->role == GG_TMA_ONCE || row->role == GG_SLIM_TMA || (row->role == GG_TILED && row->cc_min == 90)))
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
@@ -171,8 +172,10 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
+    if (row->role == GG_SLIM_TMA && gg_unaligned_large(row, p))
+        return false;
     const bool is_thin = p->m <= row->tile_n || p->n <= row->tile_n, fits_grid = gg_max(p->m, p->n) <= INT64_C(32) * INT32_MAX;
-    return (row->role != GG_SKINNY && row->role != GG_SLIM) || (is_thin && fits_grid);
+    return (row->role != GG_SKINNY && !gg_is_slim(row)) || (is_thin && fits_grid);
 }
 
 /* Pieces of k for a GG_SKINNY row: as many as make one full wave of blocks, but none shorter than tile_k. */
@@ -191,8 +194,9 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = b_large ? n : m;
     const double clocks = 2 * x * row->tile_n * k / (gg_rate(row, arch) * arch->sms) + row->start;
     const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
-    return LAUNCH + (splits > 1) * SECOND_LAUNCH + 0.3 * clocks / (arch->clock_mhz * 1e6) +
-           bytes / (SKINNY[b_large ? p->b_kmajor : p->a_kmajor] * arch->bandwidth);
+    const bool kmajor = b_large ? p->b_kmajor : p->a_kmajor;
+    return LAUNCH + (splits > 1) * SECOND_LAUNCH + (splits > 1) * splits * SKINNY_PIECE +
+           at_least(0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY[kmajor] * arch->bandwidth), SKINNY_LEAST[kmajor]);
 }
 
 /* Pieces of k for a GG_SLIM row: enough blocks to fill the GPU, as long as each has some rounds of k. Where k is not contiguous, one block per SM is
@@ -201,8 +205,7 @@ static int slim_pieces(const struct gg_kernel *row, const struct gg_gemm *p, con
 {
     enum { SHORTEST = 256 };
     const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor;
-    const int64_t blocks = gg_ceil_div(b_large ? p->n : p->m, gg_slim_rows(row, kmajor)),
-                  room = arch->sms * (kmajor || row->tile_n == 1 ? row->per_sm : 1);
+    const int64_t blocks = gg_slim_blocks(row, p), room = arch->sms * (kmajor || row->tile_n == 1 ? row->per_sm : 1);
     int pieces = 1;
     while (pieces < GG_LARGEST_CLUSTER && blocks * pieces * 2 <= room && p->k >= pieces * 2 * SHORTEST)
         pieces *= 2;
@@ -212,15 +215,41 @@ static int slim_pieces(const struct gg_kernel *row, const struct gg_gemm *p, con
 static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
 {
     const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor, y_kmajor = b_large ? p->a_kmajor : p->b_kmajor;
-    const int64_t x = b_large ? p->n : p->m, rows = gg_slim_rows(row, kmajor);
+    const int64_t x = b_large ? p->n : p->m;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double busy = gg_min(gg_ceil_div(x, rows) * pieces, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
+    const double busy = gg_min(gg_slim_blocks(row, p) * pieces, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
     const double clocks = 2 * (double)x * row->tile_n * k / (rate * arch->sms * busy) + row->start;
-    const double memory = 0.95 * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
-    const bool unaligned = b_large ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda);
-    const bool slow = unaligned || (!kmajor && x % rows != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
+    const double memory = (row->tile_n == 16 ? 1.3 : 0.95) * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    const bool slow = gg_unaligned_large(row, p) || (!kmajor && x % row->tile_m != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
     const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
     return LAUNCH + loads * slim_slow(row, kmajor) + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
+}
+
+/* The seconds of a GG_SLIM_TMA row in so many pieces, and the best number of them. Memory is read at 1 / SLIM_TMA of its rate; SLIM_ELEMENTS: what
+ * copying the small operand by elements adds to a step. An SM has two blocks when there are more than one for each. */
+static double predict_slim_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+{
+    static const double SLIM_TMA = 1.15, SLIM_ELEMENTS = 0.6;
+    const bool b_large = p->n > row->tile_n, y_vec = !(b_large ? gg_must_pack(p->type, p->a, p->lda) : gg_must_pack(p->type, p->b, p->ldb));
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const int64_t blocks = gg_slim_blocks(row, p) * pieces, places = gg_places(arch->sms, pieces);
+    const double rounds = (double)gg_ceil_div(blocks, places * row->per_sm), load = blocks > places ? row->per_sm : 1;
+    const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate * (y_vec ? 1 : 1 + SLIM_ELEMENTS);
+    const double clocks = rounds * load * (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), pieces) * step;
+    const double memory = SLIM_TMA * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    return LAUNCH + starts(row, rounds) / (arch->clock_mhz * 1e6) + longer(clocks / (arch->clock_mhz * 1e6), memory);
+}
+
+static struct gg_choice best_slim_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    enum { SHORTEST = 2 }; /* steps */
+    struct gg_choice best = {.kernel = row, .splits = 1, .seconds = predict_slim_tma(row, p, arch, 1)};
+    for (int pieces = 2; pieces <= GG_LARGEST_CLUSTER && p->k >= (int64_t)pieces * SHORTEST * row->tile_k; pieces++) {
+        const double seconds = predict_slim_tma(row, p, arch, pieces);
+        if (seconds < best.seconds)
+            best.splits = pieces, best.seconds = seconds;
+    }
+    return best;
 }
 
 /* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand element by element because it is not aligned for vectors. */
@@ -495,7 +524,7 @@ static double strip_rate(const struct gg_choice *strip, const struct gg_gemm *p)
 static void add_strip(struct strips *strips, const struct gg_choice *strip, const struct gg_gemm *p, double beyond)
 {
     strips->behind += strip->seconds + beyond;
-    strips->slim = strips->slim && strip->kernel && strip->kernel->role == GG_SLIM;
+    strips->slim = strips->slim && strip->kernel && gg_is_slim(strip->kernel);
     if (strips->slim)
         strips->on_one_sm += (double)gg_max(p->m, p->n) * (double)p->k / strip_rate(strip, p);
 }
@@ -527,6 +556,8 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
     } else if (row->role == GG_SKINNY) {
         best.splits = pieces(row, p, arch);
         best.seconds = predict_skinny(row, p, arch, best.splits);
+    } else if (row->role == GG_SLIM_TMA) {
+        best = best_slim_tma(row, p, arch);
     } else if (row->role == GG_SLIM) {
         best.splits = slim_pieces(row, p, arch);
         best.seconds = predict_slim(row, p, arch, best.splits);
@@ -568,7 +599,7 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     const struct gg_kernel *row = ffma->kernel;
     if (row->role == GG_SKINNY)
         return ffma->splits;
-    if (row->role == GG_SLIM)
+    if (gg_is_slim(row))
         return 8 * ffma->splits;
     const bool in_turns = row->role == GG_PERSISTENT || row->role == GG_TMA_ONCE;
     int groups = 1; /* of warps: a power of two */
@@ -611,7 +642,7 @@ static struct gg_choice with_strips(const struct gg_choice *whole, const struct 
         struct strips strips = {.slim = true};
         for (int part = 1; part < 3; part++)
             if (gg_part(p, &cut, part, &q)) {
-                const struct gg_choice strip = fastest(&q, arch, NULL, OF_CHAINS, NULL);
+                const struct gg_choice strip = gg_choose(&q, arch, gg_strip);
                 add_strip(&strips, &strip, &q, BEYOND[p->type]);
             }
         if (!gg_part(p, &cut, 0, &q))
@@ -653,8 +684,12 @@ static struct gg_choice strict_for(const struct gg_gemm *p, const struct gg_arch
     return chain.kernel && chain_serves(chain.seconds, p, arch, &of_chain) ? of_chain : any;
 }
 
+const char gg_strip[] = "a strip";
+
 struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
+    if (force == gg_strip)
+        return fastest(p, arch, NULL, OF_CHAINS, NULL);
     for (enum rows rows = ALL; force && rows <= CHAINS; rows++) {
         const struct gg_choice forced = fastest(p, arch, force, rows, NULL);
         if (forced.kernel)

@@ -34,8 +34,7 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
     for (int part = 1; x->beside && part < 3; part++) {
         struct gg_gemm strip;
         if (gg_part(whole, x, part, &strip)) {
-            strip.precision = GG_STRICT;
-            CHECK(gg_choose(&strip, gpu, NULL).kernel->role == GG_SLIM, "%s: a strip that cannot run beside it", name);
+            CHECK(gg_is_slim(gg_choose(&strip, gpu, gg_strip).kernel), "%s: a strip that cannot run beside it", name);
         }
     }
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p), room = (int64_t)gpu->sms * row->per_sm;
@@ -53,8 +52,9 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
               x->cluster, x->groups, (long long)steps);
         CHECK(x->groups <= 1 || (tiles * x->cluster * x->groups <= room && tiles * x->cluster * x->groups <= GG_FLAGS), "%s: %lld x %d x %d blocks",
               name, (long long)tiles, x->cluster, x->groups);
-    } else if (row->role == GG_SLIM)
-        CHECK(x->splits <= GG_LARGEST_CLUSTER && (x->splits & (x->splits - 1)) == 0, "%s: clusters of %d", name, x->splits);
+    } else if (gg_is_slim(row))
+        CHECK(x->splits <= GG_LARGEST_CLUSTER && (row->role == GG_SLIM_TMA || (x->splits & (x->splits - 1)) == 0), "%s: clusters of %d", name,
+              x->splits);
     else if (row->role == GG_SKINNY)
         CHECK(x->splits <= p->k, "%s: %d pieces of %lld", name, x->splits, (long long)p->k);
     else if (row->role == GG_TILED_CUT)
@@ -129,7 +129,8 @@ static void check_tensor(void)
 static void check_served(void)
 {
     for (int64_t n = 776; n < 1200; n += 8) {
-        const struct gg_gemm p = {.type = GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .b_kmajor = true, .alpha = 1, .precision = GG_FP32};
+        const struct gg_gemm p = {
+            .type = GG_S, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .b_kmajor = true, .alpha = 1, .precision = GG_FP32};
         const struct gg_kernel *row = gg_select(&p, &gpus[2], NULL).kernel;
         CHECK(gg_is_chain(row), "n = %lld: %s", (long long)n, row->name);
     }
@@ -166,7 +167,8 @@ static void check_in_one(void)
             p.precision = GG_FP32;
             const struct gg_kernel *one = gg_chain_in_one(gg_select(&p, &gpus[2], NULL).kernel, &ffma, &p, &gpus[2]);
             const bool by_tma = one && strstr(one->name, "tma"), readable = more == 0 && first == 0;
-            CHECK(!by_tma || readable, "n = %lld + %lld, layout %d, first %lld: %s", (long long)n, (long long)more, variant & 3, (long long)first, one->name);
+            CHECK(!by_tma || readable, "n = %lld + %lld, layout %d, first %lld: %s", (long long)n, (long long)more, variant & 3, (long long)first,
+                  one->name);
             found[by_tma] += one != NULL;
         }
     CHECK(found[0] > 50 && found[1] > 10, "hardly any in one: %d and %d", found[0], found[1]);
@@ -203,8 +205,8 @@ static void check_h100(void)
                     p.a = p.b = p.c = (void *)4096, p.a_kmajor = layout % 2, p.b_kmajor = layout < 2;
                     p.lda = p.a_kmajor ? k : n, p.ldb = p.b_kmajor ? k : n;
                     const char *const here = gg_select(&p, &h100, NULL).kernel->name, *const there = gg_select(&p, &gpus[2], NULL).kernel->name;
-                    CHECK(strcmp(here, there) == 0, "n = %lld, k = %lld, type %d, layout %d: %s on an H100, %s on an H200", (long long)n, (long long)k,
-                          type, layout, here, there);
+                    CHECK(strcmp(here, there) == 0, "n = %lld, k = %lld, type %d, layout %d: %s on an H100, %s on an H200", (long long)n,
+                          (long long)k, type, layout, here, there);
                 }
 }
 
