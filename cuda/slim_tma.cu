@@ -8,8 +8,8 @@
  *
  * Every warp multiplies all 128 rows with all columns of the small operand Y, for 4 of 32 k. A lane has 4 rows: 16 FFMAs for each load of 16 bytes of
  * Y, which is the same for all lanes, and 4 loads of X. So no operand has to be transposed, whichever way it lies; the four loops differ in what a
- * load of 16 bytes holds, four rows or columns, or four k. FFMAs take 1.2 to 1.6 clocks, because of register banks (ffma.cuh). A stage takes an SM some 1750
- * clocks by slim_tma_s16, 3000 by slim_tma_s32, and memory delivers one in 2500 to 3100.
+ * load of 16 bytes holds, four rows or columns, or four k. FFMAs take 1.2 to 1.6 clocks, because of register banks (ffma.cuh). A stage takes an SM
+ * some 1750 clocks by slim_tma_s16, 3000 by slim_tma_s32, and memory delivers one in 2500 to 3100.
  *
  * Registers ≤ 128 and ≤ 255. Limits: m, n, k < 2^31 − 256. */
 #include "parts.cuh"

@@ -170,10 +170,12 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch);
 /* Flop per clock and SM on this GPU. */
 double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch);
 
-/* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none is forced; an unknown or illegal name is ignored, so
- * select never fails because of it; gg_strip: p is a strip of C, for which only rows count that may be a chain's FFMA). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses (alignment
- * matters, contents do not). */
+/* As `force`, below: p is a strip of C, for which only rows count that may be a chain's FFMA. */
 extern const char gg_strip[];
+
+/* Pure. The fastest legal row by the cost model, or the one named `force` (NULL or "": none is forced; an unknown or illegal name is ignored, so
+ * select never fails because of it). kernel is NULL when no row serves this GPU. Operands are taken to be in GPU memory at p's addresses (alignment
+ * matters, contents do not). */
 struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
 /* The same, but remembers answers. `force` is compared by address. */

@@ -64,13 +64,15 @@ static const double L2 = 24.5;
  * (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
 static const double IN_ORDER[] = {0.05e-6, 1.5e-6};
 
-/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles, or all of them, are at
- * different k. (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
-static const double PANELS = 29, PANELS_SHARED = 25.2, PANELS_ALL_SHARED = 22;
+/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles are at different k.
+ * (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+static const double PANELS = 29, PANELS_SHARED = 25.2;
 
-/* If all tiles are shared blocks are everywhere along k. Of what L2 does not keep of the operands this share comes from memory again for each tile.
- * (320x320x20000 by 64x64 174 us, in clusters 106.) */
-static const double REREAD = 0.5;
+/* Where at least EVERYWHERE blocks share each tile, they are everywhere along k, and at other places for every tile: L2's rate, how much of the
+ * operands it keeps in multiples of its size, and the share of the rest that comes from memory again for each tile. (320x320x20000 by 64x64 174 us,
+ * in clusters 106.) */
+enum { EVERYWHERE = 4 };
+static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
 
 static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) { return bytes / (rate * arch->sms * arch->clock_mhz * 1e6); }
 
@@ -380,9 +382,10 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
     double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D) {
-        const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = (double)arch->l2_bytes / ((m + n) * k * size);
-        double seconds = l2_seconds(panels, shared == 0 ? PANELS : shared < tiles ? PANELS_SHARED : PANELS_ALL_SHARED, arch);
-        if (shared == tiles && kept < 1)
+        const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
+        const bool everywhere = shared > 0 && blocks >= EVERYWHERE * tiles;
+        double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
+        if (everywhere && kept < 1)
             seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
         memory = at_least(memory, seconds);
     }
