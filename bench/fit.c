@@ -1,4 +1,4 @@
-/* fit.c — compares select.c's cost model with bench's measurements, and fits the `rate` and `start` of its rows to them.
+/* fit.c — compares the cost model (cost.c) with bench's measurements, and fits the `rate` and `start` of its rows to them.
  *
  *   fit [--check] [--rounds N] [--cc 90] [--sms 132] [--clock 1980] [--bandwidth 4.917e12] CSV...
  *
@@ -15,9 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../src/cost.c"
 #include "../src/select.c"
 
-/* What select.c needs from other files: machine code, of which there is none here, and chains, which serve no strict product. */
+/* What they need from other files: machine code, of which there is none here, and chains, which serve no strict product. */
 #undef GG_KERNEL
 #define GG_KERNEL(name, file, ...) const unsigned char gg_image_##file[1];
 #include "../cuda/kernels.def"

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "config.h"
+#include "cost.h"
 #include "dispatch.h"
 #include "gpugemm.h"
 #include "json.h"
-#include "kernels.h"
 #include "real.h"
 #include "serve.h"
 #include "trace.h"

@@ -1,4 +1,4 @@
-/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c, pure; chosen.c) and how a row is started (launch.c).
+/* kernels.h — cuda/kernels.def as data, the choice among its rows (select.c and cost.c, pure; chosen.c) and how a row is started (launch.c).
  *
  * Terms. A row is a kernel as kernels.def describes it. FFMA is the FP32 multiply-add, and short for sgemm by kernels that use nothing else. k of a
  * tile is cut into pieces, each summed by one block; the sums of a piece are a part of the tile, and parts are added in order of k. Split-K
@@ -125,10 +125,14 @@ static inline bool gg_must_pack(enum gg_type type, const void *base, int64_t ld)
     return (uintptr_t)base % 16 != 0 || pitch % 16 != 0 || pitch >> 40 != 0;
 }
 
-/* That of a GG_SLIM… row's large operand. */
+/* That of a GG_SLIM… row's large operand, and of its small one. */
 static inline bool gg_unaligned_large(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     return p->n > row->tile_n ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda);
+}
+static inline bool gg_unaligned_small(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    return p->n > row->tile_n ? gg_must_pack(p->type, p->a, p->lda) : gg_must_pack(p->type, p->b, p->ldb);
 }
 
 /* Blocks along that operand, without cutting k. */
@@ -166,9 +170,6 @@ int gg_code_for(int cc);
 
 /* Can the row's kernel be started on this GPU, and is this a GPU that it was written for? */
 bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch);
-
-/* Flop per clock and SM on this GPU. */
-double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch);
 
 /* As `force`, below: p is a strip of C, for which only rows count that may be a chain's FFMA. */
 extern const char gg_strip[];

@@ -2,8 +2,8 @@
  * which never has a GPU. */
 #include <string.h>
 
+#include "cost.h"
 #include "gpugemm.h"
-#include "kernels.h"
 #include "staged.h"
 
 const struct gg_kernel gg_kernels[1] = {{.name = ""}};

@@ -1,9 +1,8 @@
-/* select.c — chooses the row of cuda/kernels.def and how k is cut: a pure cost model over the problem and the GPU. Terms are in kernels.h.
- *
- * A row's time is the larger of arithmetic and memory. Arithmetic: the k steps of the busiest SM at `rate` flop a clock, plus `start` clocks per
- * round of tiles; with fewer blocks than per_sm an SM does not reach `rate`. Memory: A, B and C once. */
+/* select.c — chooses the row of cuda/kernels.def, how k is cut and which edges of C are strips: the fastest by the cost model of cost.c. Pure. Terms
+ * are in kernels.h. */
 #include <string.h>
 
+#include "cost.h"
 #include "tensor.h"
 
 #include "../cuda/kernel.h"
@@ -19,105 +18,6 @@ const struct gg_kernel gg_kernels[] = {
 #undef GG_KERNEL
 };
 const int gg_kernel_count = sizeof gg_kernels / sizeof *gg_kernels;
-
-/* LAUNCH: seconds from the launch of a kernel to its first instruction plus from its last to the next kernel in the stream. SECOND_LAUNCH: the same
- * for a second kernel that depends on the first. */
-static const double LAUNCH = 2.5e-6, SECOND_LAUNCH = 5e-6;
-
-/* With one block on an SM that holds per_sm, the SM reaches this share of its rate (measured between 0.6 and 0.8). */
-static const double ALONE = 0.7;
-
-/* For rows with more than MANY small blocks an SM: clocks that a block's k step takes beyond its products, during which the other blocks compute. */
-enum { MANY = 3, STEP = 260 };
-
-/* The share of `start` that a round of tiles after the first still costs. AGAIN_NEW: one tile per block, new blocks begin as single ones end.
- * AGAIN_LOOPING: blocks that loop over tiles fill their pipelines for the next tile while they store C. */
-static const double AGAIN_NEW = 0.6, AGAIN_LOOPING = 0.28;
-
-static bool loops(const struct gg_kernel *row) { return row->role == GG_PERSISTENT || (gg_is_tma(row) && row->role != GG_TMA_ONCE); }
-
-static double starts(const struct gg_kernel *row, double rounds)
-{
-    return row->start * (1 + (rounds - 1) * (loops(row) ? AGAIN_LOOPING : AGAIN_NEW));
-}
-
-/* Cost of packing one byte of an operand, in bytes of memory bandwidth: it is read and written, and not at full speed. PACK_LAUNCH is short because
- * the product is launched meanwhile. */
-static const double PACK = 2.8, PACK_LAUNCH = 1.3e-6;
-
-/* Blocks that share tiles are at different k and find less of their operands in L2. */
-static const double SHARING = 1.02;
-
-/* The time of a half tile (gg_halves) relative to a whole one; for shared ones it includes what sharing them unevenly costs. (dgemm 280x4232x18512 by
- * 128x128 1.12 times as fast as with whole ones, 1728x288x12192 by 128x64 1.07, 2100 1.03; sgemm 2100 1.05, 298x2942x14672 by 128x256 1.11.) */
-static const double HALF = 0.7;
-
-/* How much longer the operands take from memory in FP64 if k is contiguous in the large operand and each of its rows is read by one block:
- * 16x16384x16384 in clusters of two is 1.06 times as fast. */
-static const double ONE_STREAM = 1.06;
-
-/* L2's rate, in bytes per clock and SM, for small tiles' operands and for parts of tiles, which are written and read once. It does not depend on the
- * memory: an H100, whose memory has 0.68 of an H200's bandwidth, has the same. Taken for other GPUs, too, where it has not been measured. */
-static const double L2 = 24.5;
-
-/* gg_fixup adds the parts of one tile one after the other: seconds per part, in FP32, for tiles smaller than 128×128 and for larger ones.
- * (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
-static const double IN_ORDER[] = {0.05e-6, 1.5e-6};
-
-/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles are at different k.
- * (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
-static const double PANELS = 29, PANELS_SHARED = 25.2;
-
-/* Where at least EVERYWHERE blocks share each tile, they are everywhere along k, and at other places for every tile: L2's rate, how much of the
- * operands it keeps in multiples of its size, and the share of the rest that comes from memory again for each tile. (320x320x20000 by 64x64 174 us,
- * in clusters 106.) */
-enum { EVERYWHERE = 4 };
-static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
-
-static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) { return bytes / (rate * arch->sms * arch->clock_mhz * 1e6); }
-
-/* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
- * (bench/results/cut-2026-11-23.txt). */
-static const struct {
-    double alone;              /* the share of its rate that an SM reaches with one block where per_sm fit */
-    double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
-    double aside;              /* the same for a GG_TMA_ONCE row whose extra warps do it */
-    double parts, part, group; /* clocks to add up parts: of a tile, for each part beyond two, for each group when clusters share a tile */
-    double cluster, bytes;     /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
-    double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
-    int least;                 /* fewest k steps of a tile that is shared */
-    bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
-} TMA[] = {[GG_S] = {0.96, 0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, GG_SHORTEST_RUN, true},
-           [GG_D] = {0.78, 0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, 2 * GG_SHORTEST_RUN, false}};
-
-/* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
-enum { GPC = 16 };
-
-/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together. */
-enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
-
-/* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
-enum { HALVES_PART = 4400, HALVES_PARTS = 6 };
-
-/* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
- * its blocks; and those for adding up each piece of k. (16x500x500 18 to 27 us, 16x16x65536 in 264 pieces 40.) */
-static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE = 0.07e-6;
-
-/* The share of `rate` that a GG_SLIM row reaches: [k contiguous in the large operand][in the small one]. */
-static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
-
-/* And the extra seconds per 32 k (per 512 bytes of k, where it is contiguous) for loading elements instead of vectors, where the large operand is not
- * aligned or its rows do not fill the last block. */
-static double slim_slow(const struct gg_kernel *row, bool kmajor)
-{
-    return row->tile_n == 1 ? (kmajor ? 0.1e-6 : 0.08e-6) : row->tile_n == 4 ? 0.4e-6 : kmajor ? 0.75e-6 : 0.65e-6;
-}
-
-static double at_least(double x, double low) { return x > low ? x : low; }
-
-/* Two things side by side, as computing and memory. A thousandth of the shorter one decides among rows that the longer one holds up for the same
- * time. */
-static double longer(double x, double y) { return at_least(x, y) + 1e-3 * (x < y ? x : y); }
 
 /* The code that the driver picks: the newest machine code of the GPU's own generation (an architecture with a letter, < 0 here, fits only that very
  * GPU), else the PTX. A row's code for an architecture older than its cc_min is empty. Where there is no code at all the driver will say so. */
@@ -145,22 +45,6 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch)
     return gg_code_for(arch->cc) >= row->cc_min && arch->cc <= row->cc_max && row->smem <= arch->smem_per_block;
 }
 
-/* kernels.def gives rates for an H200. These are the shares of them that an SM of other compute capabilities has, each entry from `cc` on: for FFMA,
- * measured where an SM has 128 FP32 lanes, and for mma.sync with FP32 sums, estimated for an A100. GeForce GPUs of 8.6 and 8.9 have a quarter of an
- * A100's mma rate, others half; about 8.7 nothing better is known. */
-static const struct {
-    int cc;
-    double ffma, mma;
-} SHARES[] = {{0, 0.5, 0}, {80, 0.5, 1}, {86, 1, 0.25}, {90, 1, 1}};
-
-double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch)
-{
-    size_t i = sizeof SHARES / sizeof *SHARES - 1;
-    while (i > 0 && SHARES[i].cc > arch->cc)
-        i--;
-    return row->rate * (row->type == GG_D ? 1 : row->role == GG_TENSOR_MMA ? SHARES[i].mma : SHARES[i].ffma);
-}
-
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     if (row->role >= GG_SCALE || row->type != p->type || !gg_runs(row, arch))
@@ -180,6 +64,14 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     return (row->role != GG_SKINNY && !gg_is_slim(row)) || (is_thin && fits_grid);
 }
 
+/* Keeps the faster of two ways; the best so far may be none. */
+static void consider(struct gg_choice *best, struct gg_choice way, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    way.seconds = gg_seconds(&way, p, arch);
+    if (!best->kernel || way.seconds < best->seconds)
+        *best = way;
+}
+
 /* Pieces of k for a GG_SKINNY row: as many as make one full wave of blocks, but none shorter than tile_k. */
 static int pieces(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
@@ -188,17 +80,6 @@ static int pieces(const struct gg_kernel *row, const struct gg_gemm *p, const st
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor));
     const int64_t full = (int64_t)arch->sms * row->per_sm, wanted = full > blocks ? full / blocks : 1, most = gg_ceil_div(p->k, row->tile_k);
     return (int)(wanted < most ? wanted : most);
-}
-
-static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
-{
-    const bool b_large = p->n > row->tile_n;
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = b_large ? n : m;
-    const double clocks = 2 * x * row->tile_n * k / (gg_rate(row, arch) * arch->sms) + row->start;
-    const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
-    const bool kmajor = b_large ? p->b_kmajor : p->a_kmajor;
-    return LAUNCH + (splits > 1) * SECOND_LAUNCH + (splits > 1) * splits * SKINNY_PIECE +
-           at_least(0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY[kmajor] * arch->bandwidth), SKINNY_LEAST[kmajor]);
 }
 
 /* Pieces of k for a GG_SLIM row: enough blocks to fill the GPU, as long as each has some rounds of k. Where k is not contiguous, one block per SM is
@@ -214,182 +95,14 @@ static int slim_pieces(const struct gg_kernel *row, const struct gg_gemm *p, con
     return pieces;
 }
 
-static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
-{
-    const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor, y_kmajor = b_large ? p->a_kmajor : p->b_kmajor;
-    const int64_t x = b_large ? p->n : p->m;
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double busy = gg_min(gg_slim_blocks(row, p) * pieces, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
-    const double clocks = 2 * (double)x * row->tile_n * k / (rate * arch->sms * busy) + row->start;
-    const double memory = (row->tile_n == 16 ? 1.3 : 0.95) * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
-    const bool slow = gg_unaligned_large(row, p) || (!kmajor && x % row->tile_m != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
-    const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
-    return LAUNCH + loads * slim_slow(row, kmajor) + at_least(clocks / (arch->clock_mhz * 1e6), memory * at_least(1, 0.5 / busy));
-}
-
-/* The seconds of a GG_SLIM_TMA row in so many pieces, and the best number of them. Memory is read at 1 / SLIM_TMA of its rate; SLIM_ELEMENTS: what
- * copying the small operand by elements adds to a step. An SM has two blocks when there are more than one for each. */
-static double predict_slim_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
-{
-    static const double SLIM_TMA = 1.15, SLIM_ELEMENTS = 0.6;
-    const bool b_large = p->n > row->tile_n, y_vec = !(b_large ? gg_must_pack(p->type, p->a, p->lda) : gg_must_pack(p->type, p->b, p->ldb));
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const int64_t blocks = gg_slim_blocks(row, p) * pieces, places = gg_places(arch->sms, pieces);
-    const double rounds = (double)gg_ceil_div(blocks, places * row->per_sm), load = blocks > places ? row->per_sm : 1;
-    const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate * (y_vec ? 1 : 1 + SLIM_ELEMENTS);
-    const double clocks = rounds * load * (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), pieces) * step;
-    const double memory = SLIM_TMA * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
-    return LAUNCH + starts(row, rounds) / (arch->clock_mhz * 1e6) + longer(clocks / (arch->clock_mhz * 1e6), memory);
-}
-
+/* The best number of pieces of k for a GG_SLIM_TMA row. */
 static struct gg_choice best_slim_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     enum { SHORTEST = 2 }; /* steps */
-    struct gg_choice best = {.kernel = row, .splits = 1, .seconds = predict_slim_tma(row, p, arch, 1)};
-    for (int pieces = 2; pieces <= GG_LARGEST_CLUSTER && p->k >= (int64_t)pieces * SHORTEST * row->tile_k; pieces++) {
-        const double seconds = predict_slim_tma(row, p, arch, pieces);
-        if (seconds < best.seconds)
-            best.splits = pieces, best.seconds = seconds;
-    }
+    struct gg_choice best = {0};
+    for (int pieces = 1; pieces <= GG_LARGEST_CLUSTER && (pieces == 1 || p->k >= (int64_t)pieces * SHORTEST * row->tile_k); pieces++)
+        consider(&best, (struct gg_choice){.kernel = row, .splits = pieces}, p, arch);
     return best;
-}
-
-/* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand element by element because it is not aligned for vectors. */
-static const double ELEMENTS = 0.02;
-static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
-
-/* Cost of an unaligned C in FP32, in passes over C. Each lane stores its four elements one by one, or they are transposed on the way (gg_rows of
- * cuda/ffma.cuh); with many blocks on an SM the others hide that. (4097x4097x64 by multistage 64 -> 72 us, by sgemm_tma_128x256 60 -> 107 with an
- * operand to pack, by sgemm_128x64 91 -> 138.) */
-static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
-{
-    if (p->type == GG_D || !gg_must_pack(p->type, p->c, p->ldc))
-        return 0;
-    const int tile = row->tile_m * row->tile_n;
-    if (row->per_sm > MANY)
-        return 0.5;
-    if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
-        return 2;
-    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
-}
-
-/* Clocks that a GG_TILED_CUT row takes to add up a tile, and for each of its parts. */
-enum { ADDING_UP = 3500, ADDING_PART = 350 };
-
-/* A block of a GG_PERSISTENT row that shares tiles mostly has parts of two of them; in FP32 of one, where all shared tiles have equally many blocks.
- * What the second part costs, by type, in multiples of `start`. */
-static const double TWO_PARTS[] = {[GG_S] = 1.6, [GG_D] = 0.67};
-
-/* Seconds of a GG_PLAIN, GG_TILED…, or GG_PERSISTENT row. splits: as in struct gg_choice. */
-static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
-{
-    const int pieces = row->role == GG_TILED_CUT ? splits : 1, blocks = row->role == GG_TILED_CUT ? 1 : splits; /* pieces of each tile's k; blocks
-                                                                                                                 * that share the last tiles */
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
-    double step = 2 * tile * row->tile_k / gg_rate(row, arch);
-    if (row->role == GG_PERSISTENT && p->type == GG_S)
-        step *= 1 + ELEMENTS * (by_elements(p->type, p->a, p->lda, p->a_kmajor) + by_elements(p->type, p->b, p->ldb, p->b_kmajor));
-    const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
-
-    double clocks, after = 0;
-    if (shared > 0) {
-        const double whole = (double)((tiles - shared) / blocks);
-        clocks = whole * tile_steps * step + SHARING * (double)shared * tile_steps / blocks * step + starts(row, whole + 1);
-        clocks += (p->type == GG_S && blocks % shared == 0 ? 0 : TWO_PARTS[p->type]) * row->start;
-        after = SECOND_LAUNCH + l2_seconds(2.0 * blocks * 2 * tile * size, L2, arch);
-        after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
-    } else {
-        const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
-        const double each = row->per_sm > MANY ? load * step + STEP : at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * step;
-        clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
-        clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
-    }
-    double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
-    if (gg_is_tiled(row)) /* small tiles, one per block: operands are read from L2 again and again */
-        memory = at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, L2, arch));
-    after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
-    return LAUNCH + after + longer(clocks / (arch->clock_mhz * 1e6), memory);
-}
-
-/* SMs (or pairs) out of `sms` on which FP32's clusters find room at one time. */
-static int places(const struct gg_kernel *row, int sms, int cluster)
-{
-    if (!TMA[row->type].crowded || cluster <= 2)
-        return sms;
-    return row->per_sm > 1 && row->role != GG_TMA_ONCE ? sms * 15 / 16 : gg_places(sms, cluster);
-}
-
-/* How many of FP64's clusters of 3 to 8 blocks find room at one time with one block per SM, kept below what the driver reports (gg_places). With one
- * cluster more, some blocks share an SM and all wait for them: 192x256x6000 takes 30.5 us in 24 clusters of 5, 22.9 in 24 of 8 with two blocks an
- * SM. */
-static int64_t spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (GPC / cluster) * 15 / 16, 1); }
-static bool spreads(const struct gg_kernel *row, int cluster) { return !TMA[row->type].crowded && cluster > 2; }
-
-/* Seconds of a GG_TMA… row; how k is cut is given as in struct gg_choice. */
-static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
-{
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const int sms = arch->sms / gg_team(row); /* units that compute a tile: SMs, or pairs of them */
-    const double tile = (double)row->tile_m * row->tile_n;
-    double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step with the SM to itself */
-    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
-    const bool either = row->role != GG_TMA;
-    const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
-    const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
-    const int turned = (p->a_kmajor && !pack_a) + (p->b_kmajor && !pack_b); /* packed operands have m and n contiguous */
-    const bool once = row->role == GG_TMA_ONCE;
-    double clocks;
-    if (once)
-        step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
-    if (shared > 0) {
-        const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
-        const int64_t halves = tiles - gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n);
-        const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, halves)) / blocks;
-        clocks = row->per_sm * (whole + SHARING * run) * (double)steps * step + starts(row, whole + 1);
-        clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
-    } else {
-        const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
-        int64_t load = gg_ceil_div(tiles * cluster * groups, places(row, sms, cluster));
-        /* Looping blocks: if many have one tile more than the others, some of those share an SM, depending on how blocks were assigned to SMs. (396
-         * tiles of 128×128 on 132 SMs of two blocks take as long as 528.) */
-        const int64_t room = (int64_t)sms * row->per_sm;
-        if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
-            load = gg_round_up(load, row->per_sm);
-        if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
-            load = gg_max(load, row->per_sm + 1);
-        const bool one_group = spreads(row, cluster) && groups == 1;
-        if (one_group)
-            load = gg_max(load, gg_ceil_div(tiles, spread(sms, cluster)));
-        const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
-        clocks = at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
-        clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
-        const double rounds = (double)gg_ceil_div(load, row->per_sm);
-        clocks += starts(row, rounds);
-        clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
-        if (groups > 1 && once && p->type == GG_D)
-            clocks += HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
-        else if (groups > 1 && once)
-            clocks +=
-                ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
-        else
-            clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
-    }
-    if (row->role == GG_TMA_EITHER)
-        clocks *= 1 + TMA[p->type].transpose * turned;
-    const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
-    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
-    const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
-    double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
-    if (p->type == GG_D) {
-        const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
-        const bool everywhere = shared > 0 && blocks >= EVERYWHERE * tiles;
-        double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
-        if (everywhere && kept < 1)
-            seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
-        memory = at_least(memory, seconds);
-    }
-    return LAUNCH + after + longer(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
 /* How many blocks could share tiles: as many as run at one time, or as have GG_SHORTEST_RUN steps each. */
@@ -410,17 +123,18 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     const bool once = row->role == GG_TMA_ONCE;
     /* FP64 tiles larger than 128×128 are slow when shared: 5 % slower than 128×128 where both must share, faster where neither needs to. */
     bool shares = !once && (p->type == GG_S || row->tile_m * row->tile_n <= 128 * 128 * gg_team(row));
-    if (gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row)) /* 64x4096x4096: pairs that share are 0.98 times as fast as groups
-                                                                                    * of warps */
+    /* 64x4096x4096: pairs that share are 0.98 times as fast as groups of warps. */
+    if (gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row))
         shares = false;
-    const int sharing = steps >= TMA[p->type].least && shares ? sharers(row, p, arch) : 1;
-    struct gg_choice best = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1, .seconds = predict_tma(row, p, arch, 1, 1, 1)};
-    const double shared = predict_tma(row, p, arch, sharing, 1, 1);
-    if (shared < best.seconds)
-        best.splits = sharing, best.seconds = shared;
+    const int least = (p->type == GG_D ? 2 : 1) * GG_SHORTEST_RUN; /* fewest k steps of a tile that is shared */
+    const struct gg_choice whole = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1};
+    struct gg_choice best = {0}, way = whole;
+    consider(&best, way, p, arch);
+    way.splits = steps >= least && shares ? sharers(row, p, arch) : 1;
+    consider(&best, way, p, arch);
     /* k too short to be cut: "sharing" then gives each block a run of adjacent whole tiles. 4096x4096x64: 1.03 times as fast, 16384x128x128: 1.12. */
     const int full = arch->sms * row->per_sm / gg_team(row);
-    if (p->type == GG_D && steps < TMA[p->type].least && !once && tiles > full && sharers(row, p, arch) == full)
+    if (p->type == GG_D && steps < least && !once && tiles > full && sharers(row, p, arch) == full)
         best.splits = full;
     /* Large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU. */
     if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64))
@@ -428,21 +142,20 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
     for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
         const int64_t single = arch->sms / (tiles * cluster);
-        const bool crowd = spreads(row, cluster) && tiles > spread(arch->sms, cluster) * row->per_sm;
+        const bool crowd = gg_spreads(row, cluster) && tiles > gg_spread(arch->sms, cluster) * row->per_sm;
         const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
         const bool cut = once && row->per_sm == 1; /* not with two blocks per SM: some SMs would get two and others stay idle */
-        const int64_t fit = cut                                     ? places(row, arch->sms, cluster) / (tiles * cluster)
+        const int64_t fit = cut                                     ? gg_cluster_places(row, arch->sms, cluster) / (tiles * cluster)
                             : alone || cluster < GG_LARGEST_CLUSTER ? 1
-                            : spreads(row, cluster)                 ? single
+                            : gg_spreads(row, cluster)              ? single
                                                                     : room;
         const int most = (int)gg_max(gg_min(fit, steps / cluster), 1);
         for (int groups = 1, next; groups <= most; groups = next) {
             next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
-            const double seconds = predict_tma(row, p, arch, 1, cluster, groups);
-            if (seconds < best.seconds)
-                best = (struct gg_choice){.kernel = row, .splits = 1, .cluster = cluster, .groups = groups, .seconds = seconds};
+            way = whole, way.cluster = cluster, way.groups = groups;
+            consider(&best, way, p, arch);
         }
     }
     return best;
@@ -480,12 +193,10 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
     enum { MOST_PIECES = 32 };
     const int64_t tiles = gg_tiles(row, p), room = (int64_t)arch->sms * row->per_sm, runs = gg_ceil_div(p->k, row->tile_k) / GG_SHORTEST_RUN;
     const int64_t most = tiles <= GG_FLAGS / 2 ? gg_min(room / tiles, runs) : 1;
-    struct gg_choice best = {.kernel = row, .splits = 1, .seconds = predict(row, p, arch, 1)};
-    for (int pieces = 2; pieces <= gg_min(most, MOST_PIECES) && (rows == ALL || !outside_chains(row, pieces, p, arch)); pieces++) {
-        const double seconds = predict(row, p, arch, pieces);
-        if (seconds < best.seconds)
-            best.splits = pieces, best.seconds = seconds;
-    }
+    struct gg_choice best = {0};
+    consider(&best, (struct gg_choice){.kernel = row, .splits = 1}, p, arch);
+    for (int pieces = 2; pieces <= gg_min(most, MOST_PIECES) && (rows == ALL || !outside_chains(row, pieces, p, arch)); pieces++)
+        consider(&best, (struct gg_choice){.kernel = row, .splits = pieces}, p, arch);
     return best;
 }
 
@@ -518,10 +229,9 @@ struct strips {
 static double strip_rate(const struct gg_choice *strip, const struct gg_gemm *p)
 {
     static const double ALIGNED = 10.5e9, UNALIGNED[] = {[GG_S] = 9.8e9, [GG_D] = 7.5e9}, WIDE_DOTS = 5.5e9;
-    const bool b_large = p->n > p->m;
-    if (b_large ? gg_must_pack(p->type, p->b, p->ldb) : gg_must_pack(p->type, p->a, p->lda))
+    if (gg_unaligned_large(strip->kernel, p))
         return UNALIGNED[p->type];
-    return p->type == GG_D && strip->kernel->tile_n > 1 && (b_large ? p->b_kmajor : p->a_kmajor) ? WIDE_DOTS : ALIGNED;
+    return p->type == GG_D && strip->kernel->tile_n > 1 && (p->n > p->m ? p->b_kmajor : p->a_kmajor) ? WIDE_DOTS : ALIGNED;
 }
 
 static void add_strip(struct strips *strips, const struct gg_choice *strip, const struct gg_gemm *p, double beyond)
@@ -540,7 +250,7 @@ static void add_strips(struct gg_choice *choice, const struct gg_gemm *p, const 
         return;
     const int idle = strips->slim ? idle_sms(choice, p, arch) : 0;
     const double behind = choice->seconds + strips->behind;
-    const double beside = longer(choice->seconds, 2 * LAUNCH + strips->on_one_sm / at_least(idle, 1)) + BESIDE;
+    const double beside = gg_longer(choice->seconds, 2 * GG_LAUNCH + strips->on_one_sm / (double)gg_max(idle, 1)) + BESIDE;
     choice->beside = idle > 0 && beside < behind;
     choice->seconds = choice->beside ? beside : behind;
 }
@@ -549,27 +259,23 @@ static void add_strips(struct gg_choice *choice, const struct gg_gemm *p, const 
 static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows,
                                   const struct strips *strips)
 {
-    struct gg_choice best = {.kernel = row, .splits = 1};
+    struct gg_choice best = {0};
     if (gg_is_tma(row)) {
         best = best_tma(row, p, arch);
     } else if (row->role == GG_TILED_CUT) {
         best = best_cut(row, p, arch, rows);
-    } else if (gg_is_chain(row)) {
-        best.seconds = gg_chain_seconds(row, p, arch);
-    } else if (row->role == GG_SKINNY) {
-        best.splits = pieces(row, p, arch);
-        best.seconds = predict_skinny(row, p, arch, best.splits);
     } else if (row->role == GG_SLIM_TMA) {
         best = best_slim_tma(row, p, arch);
-    } else if (row->role == GG_SLIM) {
-        best.splits = slim_pieces(row, p, arch);
-        best.seconds = predict_slim(row, p, arch, best.splits);
+    } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM) {
+        const int splits = gg_is_chain(row) ? 1 : row->role == GG_SKINNY ? pieces(row, p, arch) : slim_pieces(row, p, arch);
+        consider(&best, (struct gg_choice){.kernel = row, .splits = splits}, p, arch);
     } else {
         const int all = sharers(row, p, arch);
         const int even = gg_tiles(row, p) < all ? all - all % (int)gg_tiles(row, p) : all; /* equally many blocks for each tile */
         const int splits[] = {1, all, even};
         for (int i = 0; i < 3; i++) {
-            struct gg_choice choice = {.kernel = row, .splits = splits[i], .seconds = predict(row, p, arch, splits[i])};
+            struct gg_choice choice = {0};
+            consider(&choice, (struct gg_choice){.kernel = row, .splits = splits[i]}, p, arch);
             add_strips(&choice, p, arch, strips);
             if (i == 0 || choice.seconds < best.seconds)
                 best = choice;
@@ -613,7 +319,7 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     if (row->role == GG_TILED_CUT)
         return ffma->splits;
     const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);
-    return groups * (shared > 0 ? at_least((double)ffma->splits / (double)shared, 1) : 1);
+    return groups * (shared > 0 ? gg_at_least((double)ffma->splits / (double)shared, 1) : 1);
 }
 
 /* Rows or columns of C, at most so many, beyond whole tiles of this size or, if there are more, beyond multiples of 64, which suit most rows. */

@@ -1,7 +1,9 @@
 /* tensor.c — owns the chain of launches (tensor.h) that serves sgemm from the tensor cores if the operands allow it, and by FFMA if not. It waits for
  * nothing and reads nothing back, but for gg_chain_server: which tier serves is known on the GPU alone. Called by launch.c and, for host operands,
- * conduct.c; select.c asks it for predictions. */
+ * conduct.c; cost.c asks it for predictions. */
 #include "tensor.h"
+
+#include "cost.h"
 
 #include "../cuda/kernel.h"
 

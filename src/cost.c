@@ -1,0 +1,301 @@
+/* cost.c — the cost model. Terms are in kernels.h.
+ *
+ * A row's time is the larger of arithmetic and memory. Arithmetic: the k steps of the busiest SM at `rate` flop a clock, plus `start` clocks per
+ * round of tiles; with fewer blocks than per_sm an SM does not reach `rate`. Memory: A, B and C once. */
+#include "cost.h"
+
+#include "tensor.h"
+
+/* GG_LAUNCH for a second kernel that depends on the first. */
+static const double SECOND_LAUNCH = 5e-6;
+
+/* With one block on an SM that holds per_sm, the SM reaches this share of its rate (measured between 0.6 and 0.8). */
+static const double ALONE = 0.7;
+
+/* For rows with more than MANY small blocks an SM: clocks that a block's k step takes beyond its products, during which the other blocks compute. */
+enum { MANY = 3, STEP = 260 };
+
+/* The share of `start` that a round of tiles after the first still costs. AGAIN_NEW: one tile per block, new blocks begin as single ones end.
+ * AGAIN_LOOPING: blocks that loop over tiles fill their pipelines for the next tile while they store C. */
+static const double AGAIN_NEW = 0.6, AGAIN_LOOPING = 0.28;
+
+static bool loops(const struct gg_kernel *row) { return row->role == GG_PERSISTENT || (gg_is_tma(row) && row->role != GG_TMA_ONCE); }
+
+static double starts(const struct gg_kernel *row, double rounds)
+{
+    return row->start * (1 + (rounds - 1) * (loops(row) ? AGAIN_LOOPING : AGAIN_NEW));
+}
+
+/* Cost of packing one byte of an operand, in bytes of memory bandwidth: it is read and written, and not at full speed. PACK_LAUNCH is short because
+ * the product is launched meanwhile. */
+static const double PACK = 2.8, PACK_LAUNCH = 1.3e-6;
+
+/* Blocks that share tiles are at different k and find less of their operands in L2. */
+static const double SHARING = 1.02;
+
+/* The time of a half tile (gg_halves) relative to a whole one; for shared ones it includes what sharing them unevenly costs. (dgemm 280x4232x18512 by
+ * 128x128 1.12 times as fast as with whole ones, 1728x288x12192 by 128x64 1.07, 2100 1.03; sgemm 2100 1.05, 298x2942x14672 by 128x256 1.11.) */
+static const double HALF = 0.7;
+
+/* How much longer the operands take from memory in FP64 if k is contiguous in the large operand and each of its rows is read by one block:
+ * 16x16384x16384 in clusters of two is 1.06 times as fast. */
+static const double ONE_STREAM = 1.06;
+
+/* L2's rate, in bytes per clock and SM, for small tiles' operands and for parts of tiles, which are written and read once. It does not depend on the
+ * memory: an H100, whose memory has 0.68 of an H200's bandwidth, has the same. Taken for other GPUs, too, where it has not been measured. */
+static const double L2 = 24.5;
+
+/* gg_fixup adds the parts of one tile one after the other: seconds per part, in FP32, for tiles smaller than 128×128 and for larger ones.
+ * (1578x124x2007 in ten parts a tile: 64 us, with half as large tiles 38.) */
+static const double IN_ORDER[] = {0.05e-6, 1.5e-6};
+
+/* FP64 blocks read their panels of A and B from L2 once per tile. L2's rate for that, and the same when blocks that share tiles are at different k.
+ * (48x3136x16224 by 32x64 takes 215 us, 5.7 TB/s, by 64x64 147.) */
+static const double PANELS = 29, PANELS_SHARED = 25.2;
+
+/* Where at least EVERYWHERE blocks share each tile, they are everywhere along k, and at other places for every tile: L2's rate, how much of the
+ * operands it keeps in multiples of its size, and the share of the rest that comes from memory again for each tile. (320x320x20000 by 64x64 174 us,
+ * in clusters 106.) */
+enum { EVERYWHERE = 4 };
+static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
+
+static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) { return bytes / (rate * arch->sms * arch->clock_mhz * 1e6); }
+
+/* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
+ * (bench/results/cut-2026-11-23.txt). */
+static const struct {
+    double alone;              /* the share of its rate that an SM reaches with one block where per_sm fit */
+    double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
+    double aside;              /* the same for a GG_TMA_ONCE row whose extra warps do it */
+    double parts, part, group; /* clocks to add up parts: of a tile, for each part beyond two, for each group when clusters share a tile */
+    double cluster, bytes;     /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
+    double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
+    bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
+} TMA[] = {[GG_S] = {0.96, 0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, true}, [GG_D] = {0.78, 0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, false}};
+
+/* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
+enum { GPC = 16 };
+
+/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together. */
+enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
+
+/* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
+enum { HALVES_PART = 4400, HALVES_PARTS = 6 };
+
+/* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
+ * its blocks; and those for adding up each piece of k. (16x500x500 18 to 27 us, 16x16x65536 in 264 pieces 40.) */
+static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE = 0.07e-6;
+
+/* The share of `rate` that a GG_SLIM row reaches: [k contiguous in the large operand][in the small one]. */
+static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
+
+/* And the extra seconds per 32 k (per 512 bytes of k, where it is contiguous) for loading elements instead of vectors, where the large operand is not
+ * aligned or its rows do not fill the last block. */
+static double slim_slow(const struct gg_kernel *row, bool kmajor)
+{
+    return row->tile_n == 1 ? (kmajor ? 0.1e-6 : 0.08e-6) : row->tile_n == 4 ? 0.4e-6 : kmajor ? 0.75e-6 : 0.65e-6;
+}
+
+/* kernels.def gives rates for an H200. These are the shares of them that an SM of other compute capabilities has, each entry from `cc` on: for FFMA,
+ * measured where an SM has 128 FP32 lanes, and for mma.sync with FP32 sums, estimated for an A100. GeForce GPUs of 8.6 and 8.9 have a quarter of an
+ * A100's mma rate, others half; about 8.7 nothing better is known. */
+static const struct {
+    int cc;
+    double ffma, mma;
+} SHARES[] = {{0, 0.5, 0}, {80, 0.5, 1}, {86, 1, 0.25}, {90, 1, 1}};
+
+double gg_rate(const struct gg_kernel *row, const struct gg_arch *arch)
+{
+    size_t i = sizeof SHARES / sizeof *SHARES - 1;
+    while (i > 0 && SHARES[i].cc > arch->cc)
+        i--;
+    return row->rate * (row->type == GG_D ? 1 : row->role == GG_TENSOR_MMA ? SHARES[i].mma : SHARES[i].ffma);
+}
+
+static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
+{
+    const bool b_large = p->n > row->tile_n;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), x = b_large ? n : m;
+    const double clocks = 2 * x * row->tile_n * k / (gg_rate(row, arch) * arch->sms) + row->start;
+    const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
+    const bool kmajor = b_large ? p->b_kmajor : p->a_kmajor;
+    return GG_LAUNCH + (splits > 1) * SECOND_LAUNCH + (splits > 1) * splits * SKINNY_PIECE +
+           gg_at_least(0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY[kmajor] * arch->bandwidth), SKINNY_LEAST[kmajor]);
+}
+
+static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+{
+    const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor, y_kmajor = b_large ? p->a_kmajor : p->b_kmajor;
+    const int64_t x = b_large ? p->n : p->m;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const double busy = gg_min(gg_slim_blocks(row, p) * pieces, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
+    const double clocks = 2 * (double)x * row->tile_n * k / (rate * arch->sms * busy) + row->start;
+    const double memory = (row->tile_n == 16 ? 1.3 : 0.95) * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    const bool slow = gg_unaligned_large(row, p) || (!kmajor && x % row->tile_m != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
+    const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
+    return GG_LAUNCH + loads * slim_slow(row, kmajor) + gg_at_least(clocks / (arch->clock_mhz * 1e6), memory * gg_at_least(1, 0.5 / busy));
+}
+
+/* Seconds of a GG_SLIM_TMA row. Memory is read at 1 / SLIM_TMA of its rate; SLIM_ELEMENTS: what
+ * copying the small operand by elements adds to a step. An SM has two blocks when there are more than one for each. */
+static double predict_slim_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+{
+    static const double SLIM_TMA = 1.15, SLIM_ELEMENTS = 0.6;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const int64_t blocks = gg_slim_blocks(row, p) * pieces, places = gg_places(arch->sms, pieces);
+    const double rounds = (double)gg_ceil_div(blocks, places * row->per_sm), load = blocks > places ? row->per_sm : 1;
+    const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate * (1 + SLIM_ELEMENTS * gg_unaligned_small(row, p));
+    const double clocks = rounds * load * (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), pieces) * step;
+    const double memory = SLIM_TMA * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    return GG_LAUNCH + starts(row, rounds) / (arch->clock_mhz * 1e6) + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
+}
+
+/* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand element by element because it is not aligned for vectors. */
+static const double ELEMENTS = 0.02;
+static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
+
+/* Cost of an unaligned C in FP32, in passes over C. Each lane stores its four elements one by one, or they are transposed on the way (gg_rows of
+ * cuda/ffma.cuh); with many blocks on an SM the others hide that. (4097x4097x64 by multistage 64 -> 72 us, by sgemm_tma_128x256 60 -> 107 with an
+ * operand to pack, by sgemm_128x64 91 -> 138.) */
+static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    if (p->type == GG_D || !gg_must_pack(p->type, p->c, p->ldc))
+        return 0;
+    const int tile = row->tile_m * row->tile_n;
+    if (row->per_sm > MANY)
+        return 0.5;
+    if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
+        return 2;
+    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
+}
+
+/* Clocks that a GG_TILED_CUT row takes to add up a tile, and for each of its parts. */
+enum { ADDING_UP = 3500, ADDING_PART = 350 };
+
+/* A block of a GG_PERSISTENT row that shares tiles mostly has parts of two of them; in FP32 of one, where all shared tiles have equally many blocks.
+ * What the second part costs, by type, in multiples of `start`. */
+static const double TWO_PARTS[] = {[GG_S] = 1.6, [GG_D] = 0.67};
+
+/* Seconds of a GG_PLAIN, GG_TILED…, or GG_PERSISTENT row. splits: as in struct gg_choice. */
+static double predict(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int splits)
+{
+    const bool cut = row->role == GG_TILED_CUT;
+    const int pieces = cut ? splits : 1, blocks = cut ? 1 : splits; /* pieces of each tile's k; blocks that share the last tiles */
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const double tile = (double)row->tile_m * row->tile_n, tile_steps = (double)gg_ceil_div(p->k, row->tile_k);
+    double step = 2 * tile * row->tile_k / gg_rate(row, arch);
+    if (row->role == GG_PERSISTENT && p->type == GG_S)
+        step *= 1 + ELEMENTS * (by_elements(p->type, p->a, p->lda, p->a_kmajor) + by_elements(p->type, p->b, p->ldb, p->b_kmajor));
+    const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
+
+    double clocks, after = 0;
+    if (shared > 0) {
+        const double whole = (double)((tiles - shared) / blocks);
+        clocks = whole * tile_steps * step + SHARING * (double)shared * tile_steps / blocks * step + starts(row, whole + 1);
+        clocks += (p->type == GG_S && blocks % shared == 0 ? 0 : TWO_PARTS[p->type]) * row->start;
+        after = SECOND_LAUNCH + l2_seconds(2.0 * blocks * 2 * tile * size, L2, arch);
+        after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
+    } else {
+        const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
+        const double each = row->per_sm > MANY ? load * step + STEP : gg_at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * step;
+        clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
+        clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
+    }
+    double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    if (gg_is_tiled(row)) /* small tiles, one per block: operands are read from L2 again and again */
+        memory = gg_at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, L2, arch));
+    after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
+    return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
+}
+
+int gg_cluster_places(const struct gg_kernel *row, int sms, int cluster)
+{
+    if (!TMA[row->type].crowded || cluster <= 2)
+        return sms;
+    return row->per_sm > 1 && row->role != GG_TMA_ONCE ? sms * 15 / 16 : gg_places(sms, cluster);
+}
+
+int64_t gg_spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (GPC / cluster) * 15 / 16, 1); }
+
+bool gg_spreads(const struct gg_kernel *row, int cluster) { return !TMA[row->type].crowded && cluster > 2; }
+
+/* Seconds of a GG_TMA… row; how k is cut is given as in struct gg_choice. */
+static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const int sms = arch->sms / gg_team(row); /* units that compute a tile: SMs, or pairs of them */
+    const double tile = (double)row->tile_m * row->tile_n;
+    double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step with the SM to itself */
+    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
+    const bool either = row->role != GG_TMA;
+    const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
+    const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
+    const int turned = (p->a_kmajor && !pack_a) + (p->b_kmajor && !pack_b); /* packed operands have m and n contiguous */
+    const bool once = row->role == GG_TMA_ONCE;
+    double clocks;
+    if (once)
+        step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
+    if (shared > 0) {
+        const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
+        const int64_t halves = tiles - gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n);
+        const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, halves)) / blocks;
+        clocks = row->per_sm * (whole + SHARING * run) * (double)steps * step + starts(row, whole + 1);
+        clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
+    } else {
+        const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
+        int64_t load = gg_ceil_div(tiles * cluster * groups, gg_cluster_places(row, sms, cluster));
+        /* Looping blocks: if many have one tile more than the others, some of those share an SM, depending on how blocks were assigned to SMs. (396
+         * tiles of 128×128 on 132 SMs of two blocks take as long as 528.) */
+        const int64_t room = (int64_t)sms * row->per_sm;
+        if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
+            load = gg_round_up(load, row->per_sm);
+        if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
+            load = gg_max(load, row->per_sm + 1);
+        const bool one_group = gg_spreads(row, cluster) && groups == 1;
+        if (one_group)
+            load = gg_max(load, gg_ceil_div(tiles, gg_spread(sms, cluster)));
+        const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
+        clocks = gg_at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
+        clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
+        const double rounds = (double)gg_ceil_div(load, row->per_sm);
+        clocks += starts(row, rounds);
+        clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
+        if (groups > 1 && once && p->type == GG_D)
+            clocks += HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
+        else if (groups > 1 && once)
+            clocks +=
+                ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
+        else
+            clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
+    }
+    if (row->role == GG_TMA_EITHER)
+        clocks *= 1 + TMA[p->type].transpose * turned;
+    const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
+    const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
+    double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
+    if (p->type == GG_D) {
+        const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
+        const bool everywhere = shared > 0 && blocks >= EVERYWHERE * tiles;
+        double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
+        if (everywhere && kept < 1)
+            seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
+        memory = gg_at_least(memory, seconds);
+    }
+    return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
+}
+
+double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const struct gg_kernel *row = way->kernel;
+    if (gg_is_chain(row))
+        return gg_chain_seconds(row, p, arch);
+    if (gg_is_tma(row))
+        return predict_tma(row, p, arch, way->splits, way->cluster, way->groups);
+    switch (row->role) {
+    case GG_SKINNY: return predict_skinny(row, p, arch, way->splits);
+    case GG_SLIM: return predict_slim(row, p, arch, way->splits);
+    case GG_SLIM_TMA: return predict_slim_tma(row, p, arch, way->splits);
+    default: return predict(row, p, arch, way->splits);
+    }
+}
