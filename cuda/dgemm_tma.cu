@@ -9,11 +9,11 @@
  * products (TURNED). The producer alone decides what its block does next and tells the consumers through shared memory: they have no registers to
  * spare.
  *
- * When tiles do not fill the GPU, k is cut, within one launch. Either persistent blocks share the last tiles (stream-K, tile.cuh), and the block that
- * has the end of a tile collects the other parts from the workspace. Or a cluster computes each tile, a piece of k per block, and adds the parts up
- * through shared memory; several clusters per tile, if they are few, again go through the workspace. In some rows SLICES groups of warps take the
- * stages in turn and add up in the same way, so that large fragments, which need the fewest reads, serve small tiles too. Parts are added in a fixed
- * order: sums depend on the grid, never on timing.
+ * When tiles do not fill the GPU, k is cut, within one launch. Either persistent blocks share the last tiles (stream-K, tile.cuh), or few tiles of a
+ * long k evenly, so that all are at the same k (448x448x16384 1.2 times as fast); the block that has the end of a tile collects the other parts from
+ * the workspace. Or a cluster computes each tile, a piece of k per block, and adds the parts up through shared memory; several clusters per tile, if
+ * they are few, again go through the workspace. In some rows SLICES groups of warps take the stages in turn and add up in the same way, so that large
+ * fragments, which need the fewest reads, serve small tiles too. Parts are added in a fixed order: sums depend on the grid, never on timing.
  *
  * A PAIR is a cluster of two blocks with adjacent tiles, in step. Each fetches half of their common A for both, so that only two thirds of the bytes
  * come from L2, which would have to deliver 200 MB in 36 µs at n = 1024.
@@ -67,6 +67,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
     using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES>;
     using base::count, base::fate, base::first, base::tile;
     static constexpr int TEAM = PAIR ? 2 : 1; /* blocks in a unit whose k is not cut */
+    unsigned before;                          /* units that share the tile evenly and come before this one */
 
     /* The first of the units (blocks or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
@@ -76,7 +77,24 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
             return unit;
         if (!PAIR && p.splits > 1)
             return unit + 1 - p.groups;
-        return base::first_block(p, tile, unit, gridDim.x / TEAM);
+        return p.groups > 1 ? unit - before : base::first_block(p, tile, unit, gridDim.x / TEAM);
+    }
+
+    /* Where all tiles are shared evenly: each by p.groups units, a half tile by as many as are left for it. Units of different tiles are then at the
+     * same k, and find each other's operands in L2. */
+    __device__ void find_even(const gg_args &p, int unit, int units)
+    {
+        const unsigned length = base::steps(p), full = base::full_m(p) * base::full_n(p);
+        unsigned pieces = p.groups, at = unit;
+        tile = 0;
+        if (at >= full * pieces) {
+            tile = full, at -= full * pieces;
+            pieces = (units - full * pieces) / (unsigned(p.shared_tiles) - full);
+        }
+        tile += at / pieces, before = at % pieces;
+        first = length * before / pieces; /* 32 bits are enough, see sharers of src/select.c */
+        count = length * (before + 1) / pieces - first;
+        fate = before + 1 < pieces ? PUBLISH : pieces > 1 ? COLLECT : WHOLE;
     }
 
     /* Finds the unit's piece number `index`. False: it does not have so many. */
@@ -87,6 +105,10 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
             return index == 0;
         }
         const int length = base::steps(p), whole = base::whole_tiles(p), units = gridDim.x / TEAM, unit = blockIdx.x / TEAM;
+        if (p.groups > 1) {
+            find_even(p, unit, units);
+            return index == 0;
+        }
         if (unit + index * units < whole) {
             tile = unit + index * units, first = 0, count = length, fate = WHOLE;
             return true;

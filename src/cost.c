@@ -73,6 +73,16 @@ static const struct {
     bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
 } TMA[] = {[GG_S] = {0.96, 0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, true}, [GG_D] = {0.78, 0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, false}};
 
+/* Where tiles are shared evenly: a step's share of the time that it takes otherwise, of its rate that an SM reaches with one block where two fit, and
+ * clocks to add up an SM's tiles, and for each of a tile's parts but the last. Fitted to 112 ways to cut 8 problems with few tiles and a long k, 3.3
+ * % off on the average (bench/results/even-2026-11-25.txt). */
+static const double EVEN_STEP = 0.93, EVEN_ALONE = 0.9;
+enum { EVEN_PARTS = 3100, EVEN_PART = 1280 };
+
+/* How much longer clusters of more than three blocks take in FP64 where SMs have several such blocks: they do not spread evenly. (200x200x8000 by
+ * 32x64 in clusters of 8 35.5 us, predicted 29.6 without it.) */
+static const double SPREAD_AGAIN = 1.15;
+
 /* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
 enum { GPC = 16 };
 
@@ -219,9 +229,28 @@ int64_t gg_spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (
 
 bool gg_spreads(const struct gg_kernel *row, int cluster) { return !TMA[row->type].crowded && cluster > 2; }
 
-/* Seconds of a GG_TMA… row; how k is cut is given as in struct gg_choice. */
-static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int blocks, int cluster, int groups)
+/* Clocks of the busiest SM where blocks share tiles, `whole` before and then `shared`; a k step takes `step` clocks. */
+static double sharing(const struct gg_choice *way, const struct gg_gemm *p, double whole, int64_t shared, double step, int sms)
 {
+    const struct gg_kernel *const row = way->kernel;
+    const int64_t full = gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n), halves = gg_tiles(row, p) - full;
+    const double steps = (double)gg_ceil_div(p->k, row->tile_k);
+    if (way->groups > 1) { /* evenly */
+        const double of_half = halves > 0 ? HALF * (double)halves / (double)(way->splits - full * way->groups) : 0;
+        const double load = gg_longer((double)gg_ceil_div(way->splits, sms), row->per_sm > 1 ? 1 / EVEN_ALONE : 1);
+        return EVEN_STEP * load * gg_longer(1.0 / way->groups, of_half) * steps * step + starts(row, 1) + EVEN_PARTS * load +
+               EVEN_PART * (way->groups - 1);
+    }
+    const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, halves)) / way->splits, parts = (double)way->splits / (double)shared;
+    return row->per_sm * (whole + SHARING * run) * steps * step + starts(row, whole + 1) + TMA[p->type].parts +
+           (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
+}
+
+/* Seconds of a GG_TMA… row. */
+static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const struct gg_kernel *const row = way->kernel;
+    const int blocks = way->splits, cluster = way->cluster, groups = way->groups;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const int sms = arch->sms / gg_team(row); /* units that compute a tile: SMs, or pairs of them */
     const double tile = (double)row->tile_m * row->tile_n;
@@ -231,16 +260,12 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
     const int turned = (p->a_kmajor && !pack_a) + (p->b_kmajor && !pack_b); /* packed operands have m and n contiguous */
-    const bool once = row->role == GG_TMA_ONCE;
+    const bool once = row->role == GG_TMA_ONCE, even = shared > 0 && groups > 1;
     double clocks;
     if (once)
         step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
     if (shared > 0) {
-        const double whole = (double)((tiles - shared) / blocks), parts = (double)blocks / (double)shared;
-        const int64_t halves = tiles - gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n);
-        const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, halves)) / blocks;
-        clocks = row->per_sm * (whole + SHARING * run) * (double)steps * step + starts(row, whole + 1);
-        clocks += TMA[p->type].parts + (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
+        clocks = sharing(way, p, (double)((tiles - shared) / blocks), shared, step, sms);
     } else {
         const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
         int64_t load = gg_ceil_div(tiles * cluster * groups, gg_cluster_places(row, sms, cluster));
@@ -255,10 +280,15 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
         if (one_group)
             load = gg_max(load, gg_ceil_div(tiles, gg_spread(sms, cluster)));
         const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
-        clocks = gg_at_least((double)load, row->per_sm > 1 ? 1 / TMA[p->type].alone : 1) * (double)gg_ceil_div(steps, cluster * groups) * step;
-        clocks *= row->per_sm == 1 ? TMA[p->type].uneven : 1;
+        /* Clusters that find no room begin when others have ended. (1096x288x988 by 32x64 25.4 us, in 175 clusters of two on 132 SMs 30.) */
+        const int64_t all = tiles * cluster * groups, again = p->type == GG_D && !once && cluster > 1 ? (all - 1) / room : 0;
+        const double least = row->per_sm > 1 ? 1 / TMA[p->type].alone : 1;
+        if (again > 0)
+            load = gg_ceil_div(all - again * room, sms);
+        clocks = ((double)again * row->per_sm + gg_at_least((double)load, least)) * (double)gg_ceil_div(steps, cluster * groups) * step;
+        clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
         const double rounds = (double)gg_ceil_div(load, row->per_sm);
-        clocks += starts(row, rounds);
+        clocks += starts(row, rounds) + (double)again * (row->start + adding_up);
         clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
         if (groups > 1 && once && p->type == GG_D)
             clocks += HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
@@ -276,7 +306,7 @@ static double predict_tma(const struct gg_kernel *row, const struct gg_gemm *p, 
     double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
     if (p->type == GG_D) {
         const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
-        const bool everywhere = shared > 0 && blocks >= EVERYWHERE * tiles;
+        const bool everywhere = shared > 0 && !even && blocks >= EVERYWHERE * tiles;
         double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
         if (everywhere && kept < 1)
             seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
@@ -291,7 +321,7 @@ double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const st
     if (gg_is_chain(row))
         return gg_chain_seconds(row, p, arch);
     if (gg_is_tma(row))
-        return predict_tma(row, p, arch, way->splits, way->cluster, way->groups);
+        return predict_tma(way, p, arch);
     switch (row->role) {
     case GG_SKINNY: return predict_skinny(row, p, arch, way->splits);
     case GG_SLIM: return predict_slim(row, p, arch, way->splits);

@@ -60,8 +60,9 @@ struct gg_choice {
     const struct gg_kernel *kernel;
     int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along k; 1: no
                  * tile is shared */
-    double seconds;       /* predicted time on the device, launch included */
-    int cluster, groups;  /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks */
+    double seconds;      /* predicted time on the device, launch included */
+    int cluster, groups; /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks. With splits > 1
+                          * and groups > 1: it is cut into so many equal pieces, for half tiles into as many as `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
 };

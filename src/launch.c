@@ -178,9 +178,9 @@ static struct cutting plan_cutting(const struct gg_choice *choice, const struct 
     const int64_t tiles = gg_tiles(row, p), tile_bytes = (int64_t)row->tile_m * row->tile_n * (int64_t)gg_size(p->type);
     const bool whole = packing->pass < p->k;
     struct cutting cutting = {.splits = whole || choice->cluster < 1 ? 1 : choice->cluster};
-    cutting.groups = cutting.splits == 1 ? 1 : choice->groups;
     cutting.shared_tiles = whole || cutting.splits > 1 ? 0 : gg_shared_tiles(tiles, choice->splits);
-    cutting.part_bytes = (size_t)((cutting.groups > 1 ? tiles * cutting.groups : cutting.shared_tiles > 0 ? choice->splits : 0) * tile_bytes);
+    cutting.groups = cutting.splits == 1 && cutting.shared_tiles == 0 ? 1 : choice->groups;
+    cutting.part_bytes = (size_t)((cutting.shared_tiles > 0 ? choice->splits : cutting.groups > 1 ? tiles * cutting.groups : 0) * tile_bytes);
     return cutting;
 }
 

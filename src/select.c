@@ -117,6 +117,24 @@ static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const s
     return most >= full ? full : most >= 1 ? (int)most : 1;
 }
 
+/* Ways to share all tiles evenly: by as many units each as fit, or one less, where an SM may have several blocks also with one; half tiles by as many
+ * as are left for them. */
+static void consider_even(struct gg_choice *best, const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const struct gg_kernel *row = whole->kernel;
+    const int64_t full = gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n), halves = gg_tiles(row, p) - full;
+    const int64_t steps = gg_ceil_div(p->k, row->tile_k), room = sharers(row, p, arch);
+    for (int per_sm = row->per_sm; per_sm > 0; per_sm--) {
+        const int64_t units = room * per_sm / row->per_sm, most = full > 0 ? gg_min((units - halves) / full, steps / (2 * GG_SHORTEST_RUN)) : 0;
+        for (int64_t pieces = most; pieces > 1 && pieces >= most - 1; pieces--) {
+            struct gg_choice way = *whole;
+            way.groups = (int)pieces;
+            way.splits = (int)(full * pieces + (halves > 0 ? halves * gg_min((units - full * pieces) / halves, pieces) : 0));
+            consider(best, way, p, arch);
+        }
+    }
+}
+
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
@@ -132,6 +150,8 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     consider(&best, way, p, arch);
     way.splits = steps >= least && shares ? sharers(row, p, arch) : 1;
     consider(&best, way, p, arch);
+    if (p->type == GG_D && !once && steps >= least && row->tile_m * row->tile_n <= 128 * 128 * gg_team(row))
+        consider_even(&best, &whole, p, arch);
     /* k too short to be cut: "sharing" then gives each block a run of adjacent whole tiles. 4096x4096x64: 1.03 times as fast, 16384x128x128: 1.12. */
     const int full = arch->sms * row->per_sm / gg_team(row);
     if (p->type == GG_D && steps < least && !once && tiles > full && sharers(row, p, arch) == full)
