@@ -90,7 +90,7 @@ enum { GPC = 16 };
 enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
 
 /* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
-enum { HALVES_PART = 4400, HALVES_PARTS = 6 };
+enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
  * its blocks; and those for adding up each piece of k. (16x500x500 18 to 27 us, 16x16x65536 in 264 pieces 40.) */
