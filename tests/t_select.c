@@ -253,7 +253,7 @@ int main(void)
     check_in_one();
     uint64_t seed = 20261121, kinds_seed = 1;
     check_kinds(&kinds_seed);
-    int clusters = 0, groups = 0, shared = 0, strips = 0;
+    int clusters = 0, groups = 0, shared = 0, evenly = 0, strips = 0;
     for (int i = 0; i < 20000; i++) {
         const struct gg_arch *gpu = &gpus[rng_below(&seed, sizeof gpus / sizeof *gpus)];
         struct gg_gemm p = {.type = rng_below(&seed, 4) ? GG_D : GG_S, .alpha = 1, .a_kmajor = rng_below(&seed, 2), .b_kmajor = rng_below(&seed, 2)};
@@ -269,8 +269,8 @@ int main(void)
         check(&free_choice, &p, gpu);
         if (i % 10 == 0)
             check_memory(&p, gpu);
-        clusters += free_choice.cluster > 1, groups += free_choice.groups > 1, shared += free_choice.splits > 1,
-            strips += free_choice.strip_m + free_choice.strip_n > 0;
+        clusters += free_choice.cluster > 1, shared += free_choice.splits > 1, strips += free_choice.strip_m + free_choice.strip_n > 0;
+        *(free_choice.splits > 1 ? &evenly : &groups) += free_choice.groups > 1;
         const struct gg_kernel *row = &gg_kernels[rng_below(&seed, gg_kernel_count)];
         const struct gg_choice forced = gg_select(&p, gpu, row->name);
         check(&forced, &p, gpu);
@@ -283,8 +283,9 @@ int main(void)
                   (row->role == GG_TILED_CUT && p.type == GG_S && forced.splits > 1) || (row->role == GG_SLIM && row->tile_k < 16),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
-    CHECK(clusters > 100 && groups > 10 && shared > 100 && strips > 100, "hardly any is cut: %d %d %d %d", clusters, groups, shared, strips);
-    printf("20000 problems: %d in clusters, %d in several a tile, %d shared, %d with strips; %d failures\n", clusters, groups, shared, strips,
-           (int)test_failures);
+    CHECK(clusters > 100 && groups > 10 && shared > 100 && evenly > 100 && strips > 100, "hardly any is cut: %d %d %d %d %d", clusters, groups,
+          shared, evenly, strips);
+    printf("20000 problems: %d in clusters, %d in several a tile, %d shared, %d of them evenly, %d with strips; %d failures\n", clusters, groups,
+           shared, evenly, strips, (int)test_failures);
     return test_failures > 0;
 }
