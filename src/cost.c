@@ -246,73 +246,91 @@ static double sharing(const struct gg_choice *way, const struct gg_gemm *p, doub
            (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
 }
 
+/* Clocks to add up what the clusters of a tile have summed. */
+static double among_clusters(const struct gg_kernel *row, int cluster, int groups)
+{
+    const bool once = row->role == GG_TMA_ONCE;
+    if (groups == 1)
+        return 0;
+    if (once && row->type == GG_D)
+        return HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
+    if (once)
+        return ONCE_PARTS + (double)gg_ceil_div((int64_t)row->tile_m * row->tile_n / 4, (int64_t)cluster * 256) *
+                                gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
+    return TMA[row->type].parts + groups * TMA[row->type].group;
+}
+
+/* Clocks of the busiest SM where each tile has one block or cluster, or several clusters. */
+static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, double step, int sms)
+{
+    const struct gg_kernel *const row = way->kernel;
+    const int cluster = way->cluster, groups = way->groups;
+    const bool once = row->role == GG_TMA_ONCE, one_group = gg_spreads(row, cluster) && groups == 1;
+    const int64_t tiles = gg_tiles(row, p), all = tiles * cluster * groups, room = (int64_t)sms * row->per_sm;
+    const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
+    int64_t load = gg_ceil_div(all, gg_cluster_places(row, sms, cluster));
+    /* Looping blocks: if many have one tile more than the others, some of those share an SM, depending on how blocks were assigned to SMs. (396 tiles
+     * of 128×128 on 132 SMs of two blocks take as long as 528.) */
+    if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
+        load = gg_round_up(load, row->per_sm);
+    if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
+        load = gg_max(load, row->per_sm + 1);
+    if (one_group)
+        load = gg_max(load, gg_ceil_div(tiles, gg_spread(sms, cluster)));
+    /* Clusters that find no room begin when others have ended. (1096x288x988 by 32x64 25.4 us, in 175 clusters of two on 132 SMs 30.) */
+    const int64_t again = p->type == GG_D && !once && cluster > 1 ? (all - 1) / room : 0;
+    if (again > 0)
+        load = gg_ceil_div(all - again * room, sms);
+    const double least = row->per_sm > 1 ? 1 / TMA[p->type].alone : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
+    double clocks = ((double)again * row->per_sm + gg_at_least((double)load, least));
+    clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
+    clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
+    const double tile_bytes = (double)row->tile_m * row->tile_n * (double)gg_size(p->type);
+    const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile_bytes / TMA[p->type].bytes;
+    clocks += starts(row, rounds) + (double)again * (row->start + adding_up);
+    clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
+    return clocks + among_clusters(row, cluster, groups);
+}
+
+/* Seconds for which memory and, in FP64, L2 keep a GG_TMA… row busy. */
+static double tma_memory(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch, int64_t shared)
+{
+    const struct gg_kernel *const row = way->kernel;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
+    const bool one_stream =
+        p->type == GG_D && way->cluster * way->groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
+    const double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
+    if (p->type == GG_S)
+        return memory;
+    const int64_t tiles = gg_tiles(row, p);
+    const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
+    const bool everywhere = shared > 0 && way->groups <= 1 && way->splits >= EVERYWHERE * tiles;
+    double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
+    if (everywhere && kept < 1)
+        seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
+    return gg_at_least(memory, seconds);
+}
+
 /* Seconds of a GG_TMA… row. */
 static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_kernel *const row = way->kernel;
-    const int blocks = way->splits, cluster = way->cluster, groups = way->groups;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const int sms = arch->sms / gg_team(row); /* units that compute a tile: SMs, or pairs of them */
-    const double tile = (double)row->tile_m * row->tile_n;
-    double step = 2 * tile * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step with the SM to itself */
-    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k), shared = cluster > 1 ? 0 : gg_shared_tiles(tiles, blocks);
+    const int64_t tiles = gg_tiles(row, p), shared = way->cluster > 1 ? 0 : gg_shared_tiles(tiles, way->splits);
     const bool either = row->role != GG_TMA;
     const bool pack_a = gg_must_pack(p->type, p->a, p->lda) || (p->a_kmajor && !either);
     const bool pack_b = gg_must_pack(p->type, p->b, p->ldb) || (p->b_kmajor && !either);
-    const int turned = (p->a_kmajor && !pack_a) + (p->b_kmajor && !pack_b); /* packed operands have m and n contiguous */
-    const bool once = row->role == GG_TMA_ONCE, even = shared > 0 && groups > 1;
-    double clocks;
-    if (once)
+    const int turned = (p->a_kmajor && !pack_a) + (p->b_kmajor && !pack_b);                           /* packed operands have m and n contiguous */
+    double step = 2 * ((double)row->tile_m * row->tile_n) * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step, an SM to itself */
+    if (row->role == GG_TMA_ONCE)
         step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
-    if (shared > 0) {
-        clocks = sharing(way, p, (double)((tiles - shared) / blocks), shared, step, sms);
-    } else {
-        const int64_t fit = (int64_t)(sms / GPC) * (GPC * row->per_sm / cluster); /* clusters at one time */
-        int64_t load = gg_ceil_div(tiles * cluster * groups, gg_cluster_places(row, sms, cluster));
-        /* Looping blocks: if many have one tile more than the others, some of those share an SM, depending on how blocks were assigned to SMs. (396
-         * tiles of 128×128 on 132 SMs of two blocks take as long as 528.) */
-        const int64_t room = (int64_t)sms * row->per_sm;
-        if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
-            load = gg_round_up(load, row->per_sm);
-        if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
-            load = gg_max(load, row->per_sm + 1);
-        const bool one_group = gg_spreads(row, cluster) && groups == 1;
-        if (one_group)
-            load = gg_max(load, gg_ceil_div(tiles, gg_spread(sms, cluster)));
-        const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile * size / TMA[p->type].bytes;
-        /* Clusters that find no room begin when others have ended. (1096x288x988 by 32x64 25.4 us, in 175 clusters of two on 132 SMs 30.) */
-        const int64_t all = tiles * cluster * groups, again = p->type == GG_D && !once && cluster > 1 ? (all - 1) / room : 0;
-        const double least = row->per_sm > 1 ? 1 / TMA[p->type].alone : 1;
-        if (again > 0)
-            load = gg_ceil_div(all - again * room, sms);
-        clocks = ((double)again * row->per_sm + gg_at_least((double)load, least)) * (double)gg_ceil_div(steps, cluster * groups) * step;
-        clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
-        const double rounds = (double)gg_ceil_div(load, row->per_sm);
-        clocks += starts(row, rounds) + (double)again * (row->start + adding_up);
-        clocks += (once && p->type == GG_D ? rounds : one_group && cluster > 3 ? (double)load : 1) * adding_up;
-        if (groups > 1 && once && p->type == GG_D)
-            clocks += HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
-        else if (groups > 1 && once)
-            clocks +=
-                ONCE_PARTS + (double)gg_ceil_div((int64_t)tile / 4, (int64_t)cluster * 256) * gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
-        else
-            clocks += groups > 1 ? TMA[p->type].parts + groups * TMA[p->type].group : 0;
-    }
+    double clocks = shared > 0 ? sharing(way, p, (double)((tiles - shared) / way->splits), shared, step, sms) : not_sharing(way, p, step, sms);
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
-    const bool one_stream = p->type == GG_D && cluster * groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
-    double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
-    if (p->type == GG_D) {
-        const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
-        const bool everywhere = shared > 0 && !even && blocks >= EVERYWHERE * tiles;
-        double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
-        if (everywhere && kept < 1)
-            seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
-        memory = gg_at_least(memory, seconds);
-    }
-    return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
+    return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), tma_memory(way, p, arch, shared));
 }
 
 double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
