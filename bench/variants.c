@@ -94,6 +94,8 @@ static void add(const char *name, CUfunction function, const struct gg_gemm *p, 
         choice.splits = cuts[cut].splits ? cuts[cut].splits : choice.splits;
         if ((int64_t)choice.cluster * choice.groups > gg_ceil_div(p->k, row->tile_k)) /* a block without a step would wait for ever */
             return;
+        if (choice.cluster <= 1 && choice.groups > 1 && choice.splits > 1 && gg_half_pieces(&choice, p) < 0) /* not evenly */
+            return;
     }
     contestants[count++] = (struct contestant){.name = name, .function = function, .choice = choice};
 }

@@ -229,18 +229,19 @@ int64_t gg_spread(int sms, int cluster) { return gg_max((int64_t)(sms / GPC) * (
 
 bool gg_spreads(const struct gg_kernel *row, int cluster) { return !TMA[row->type].crowded && cluster > 2; }
 
-/* Clocks of the busiest SM where blocks share tiles, `whole` before and then `shared`; a k step takes `step` clocks. */
+/* Clocks of the busiest SM where blocks share tiles: each has `whole` tiles before, `shared` are shared. A k step takes `step` clocks. */
 static double sharing(const struct gg_choice *way, const struct gg_gemm *p, double whole, int64_t shared, double step, int sms)
 {
     const struct gg_kernel *const row = way->kernel;
-    const int64_t full = gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n), halves = gg_tiles(row, p) - full;
     const double steps = (double)gg_ceil_div(p->k, row->tile_k);
     if (way->groups > 1) { /* evenly */
-        const double of_half = halves > 0 ? HALF * (double)halves / (double)(way->splits - full * way->groups) : 0;
+        const int64_t pieces = gg_half_pieces(way, p);
+        const double of_half = pieces > 0 ? HALF / (double)pieces : 0;
         const double load = gg_longer((double)gg_ceil_div(way->splits, sms), row->per_sm > 1 ? 1 / EVEN_ALONE : 1);
         return EVEN_STEP * load * gg_longer(1.0 / way->groups, of_half) * steps * step + starts(row, 1) + EVEN_PARTS * load +
                EVEN_PART * (way->groups - 1);
     }
+    const int64_t halves = gg_tiles(row, p) - gg_full_tiles(row, p);
     const double run = ((double)shared - (1 - HALF) * (double)gg_min(shared, halves)) / way->splits, parts = (double)way->splits / (double)shared;
     return row->per_sm * (whole + SHARING * run) * steps * step + starts(row, whole + 1) + TMA[p->type].parts +
            (parts > 2 ? (parts - 2) * TMA[p->type].part : 0);
@@ -282,7 +283,7 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
     if (again > 0)
         load = gg_ceil_div(all - again * room, sms);
     const double least = row->per_sm > 1 ? 1 / TMA[p->type].alone : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
-    double clocks = ((double)again * row->per_sm + gg_at_least((double)load, least));
+    double clocks = (double)again * row->per_sm + gg_at_least((double)load, least);
     clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
     clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
     const double tile_bytes = (double)row->tile_m * row->tile_n * (double)gg_size(p->type);

@@ -60,9 +60,9 @@ struct gg_choice {
     const struct gg_kernel *kernel;
     int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along k; 1: no
                  * tile is shared */
-    double seconds;      /* predicted time on the device, launch included */
-    int cluster, groups; /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks. With splits > 1
-                          * and groups > 1: it is cut into so many equal pieces, for half tiles into as many as `splits` leaves for them */
+    double seconds;       /* predicted time on the device, launch included */
+    int cluster, groups;  /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks. With splits > 1
+                           * and groups > 1: it is cut into so many equal pieces, for half tiles into as many as `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
 };
@@ -158,6 +158,20 @@ static inline bool gg_halves(const struct gg_kernel *row)
 static inline int64_t gg_full(const struct gg_kernel *row, int64_t x, int tile)
 {
     return gg_halves(row) ? (x + tile / 2 - 1) / tile : gg_ceil_div(x, tile);
+}
+
+static inline int64_t gg_full_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    return gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n);
+}
+
+/* Of a choice that shares all tiles evenly: units of each half tile; 0: there are no half tiles; -1: `splits` units are no such way. */
+static inline int64_t gg_half_pieces(const struct gg_choice *choice, const struct gg_gemm *p)
+{
+    const int64_t full = gg_full_tiles(choice->kernel, p), halves = gg_tiles(choice->kernel, p) - full, left = choice->splits - full * choice->groups;
+    if (left < 0 || (halves == 0 ? left > 0 : left == 0 || left % halves > 0))
+        return -1;
+    return halves == 0 ? 0 : left / halves;
 }
 
 static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role == GG_TILED || row->role == GG_TILED_CUT; }

@@ -117,12 +117,12 @@ static int sharers(const struct gg_kernel *row, const struct gg_gemm *p, const s
     return most >= full ? full : most >= 1 ? (int)most : 1;
 }
 
-/* Ways to share all tiles evenly: by as many units each as fit, or one less, where an SM may have several blocks also with one; half tiles by as many
- * as are left for them. */
+/* Considers sharing all tiles evenly: as many units a tile as there is room for, or one less, and half tiles as many as are then left for them. Where
+ * an SM holds several units, the same with one on each. */
 static void consider_even(struct gg_choice *best, const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_kernel *row = whole->kernel;
-    const int64_t full = gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n), halves = gg_tiles(row, p) - full;
+    const int64_t full = gg_full_tiles(row, p), halves = gg_tiles(row, p) - full;
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), room = sharers(row, p, arch);
     for (int per_sm = row->per_sm; per_sm > 0; per_sm--) {
         const int64_t units = room * per_sm / row->per_sm, most = full > 0 ? gg_min((units - halves) / full, steps / (2 * GG_SHORTEST_RUN)) : 0;
@@ -139,18 +139,17 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
-    /* FP64 tiles larger than 128×128 are slow when shared: 5 % slower than 128×128 where both must share, faster where neither needs to. */
-    bool shares = !once && (p->type == GG_S || row->tile_m * row->tile_n <= 128 * 128 * gg_team(row));
-    /* 64x4096x4096: pairs that share are 0.98 times as fast as groups of warps. */
-    if (gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row))
-        shares = false;
     const int least = (p->type == GG_D ? 2 : 1) * GG_SHORTEST_RUN; /* fewest k steps of a tile that is shared */
+    /* FP64 tiles larger than 128×128 are slow when shared: 5 % slower than 128×128 where both must share, faster where neither needs to. */
+    const bool shares = steps >= least && !once && (p->type == GG_S || row->tile_m * row->tile_n <= 128 * 128 * gg_team(row));
+    /* 64x4096x4096: pairs that share unevenly are 0.98 times as fast as groups of warps. */
+    const bool evenly_only = gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row);
     const struct gg_choice whole = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1};
     struct gg_choice best = {0}, way = whole;
     consider(&best, way, p, arch);
-    way.splits = steps >= least && shares ? sharers(row, p, arch) : 1;
+    way.splits = shares && !evenly_only ? sharers(row, p, arch) : 1;
     consider(&best, way, p, arch);
-    if (p->type == GG_D && !once && steps >= least && row->tile_m * row->tile_n <= 128 * 128 * gg_team(row))
+    if (shares && p->type == GG_D)
         consider_even(&best, &whole, p, arch);
     /* k too short to be cut: "sharing" then gives each block a run of adjacent whole tiles. 4096x4096x64: 1.03 times as fast, 16384x128x128: 1.12. */
     const int full = arch->sms * row->per_sm / gg_team(row);

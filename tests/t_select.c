@@ -54,11 +54,10 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         CHECK(x->groups <= 1 || x->splits > 1 || (tiles * x->cluster * x->groups <= room && tiles * x->cluster * x->groups <= GG_FLAGS),
               "%s: %lld x %d x %d blocks", name, (long long)tiles, x->cluster, x->groups);
         if (x->groups > 1 && x->splits > 1) { /* all tiles shared evenly */
-            const int64_t full = gg_full(row, p->m, row->tile_m) * gg_full(row, p->n, row->tile_n), left = x->splits - full * x->groups;
+            const int64_t half = gg_half_pieces(x, p);
             CHECK(tiles < x->splits && x->groups * GG_SHORTEST_RUN <= steps, "%s: %lld tiles of %lld steps by %d, %d each", name, (long long)tiles,
                   (long long)steps, x->splits, x->groups);
-            CHECK(tiles == full ? left == 0 : left > 0 && left % (tiles - full) == 0 && left <= (tiles - full) * x->groups,
-                  "%s: %lld units are left for %lld half tiles", name, (long long)left, (long long)(tiles - full));
+            CHECK(half >= 0 && half <= x->groups, "%s: %d units, %d a tile, %lld a half tile", name, x->splits, x->groups, (long long)half);
         }
     } else if (gg_is_slim(row))
         CHECK(x->splits <= GG_LARGEST_CLUSTER && (row->role == GG_SLIM_TMA || (x->splits & (x->splits - 1)) == 0), "%s: clusters of %d", name,
