@@ -140,10 +140,11 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
     const int least = (p->type == GG_D ? 2 : 1) * GG_SHORTEST_RUN; /* fewest k steps of a tile that is shared */
-    /* FP64 tiles larger than 128×128 are slow when shared: 5 % slower than 128×128 where both must share, faster where neither needs to. */
-    const bool shares = steps >= least && !once && (p->type == GG_S || row->tile_m * row->tile_n <= 128 * 128 * gg_team(row));
-    /* 64x4096x4096: pairs that share unevenly are 0.98 times as fast as groups of warps. */
-    const bool evenly_only = gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row);
+    const bool shares = steps >= least && !once;
+    /* Unevenly FP64 tiles larger than 128×128 are slow: 5 % slower than 128×128 where both must share, faster where neither needs to. And
+     * 64x4096x4096: pairs that share unevenly are 0.98 times as fast as groups of warps. */
+    const bool evenly_only = (p->type == GG_D && row->tile_m * row->tile_n > 128 * 128 * gg_team(row)) ||
+                             (gg_team(row) > 1 && row->tile_m < 128 && tiles < arch->sms / gg_team(row));
     const struct gg_choice whole = {.kernel = row, .splits = 1, .cluster = 1, .groups = 1};
     struct gg_choice best = {0}, way = whole;
     consider(&best, way, p, arch);
