@@ -220,9 +220,13 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
-/* GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. */
-static bool for_long_rows(const struct gg_kernel *row, const struct gg_gemm *p)
+/* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long:
+ * 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. skinny_s16 is for GPUs without slim_s16: where it was predicted to be the fastest an H200
+ * took 1.15 to 2.1 times as long as with multistage_s_32x32 (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001). */
+static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
+    if (row->role == GG_SKINNY)
+        return row->type == GG_S && row->tile_n == 16 && arch->cc == 90;
     return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor));
 }
 
@@ -313,7 +317,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != (rows == CHAINS) || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (!force && (for_long_rows(row, p) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
+        if (!force && (is_hopeless(row, p, arch) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
             continue;
         const struct gg_choice choice = choice_of(row, p, arch, rows, strips);
         if (!best.kernel || choice.seconds < best.seconds)
