@@ -25,6 +25,9 @@ enum { GG_FLAGS = 1024 };
 /* GG_EARLY: the kernel may start before the one ahead has ended. GG_FOLLOWED: the one behind may start before this one has ended. */
 enum { GG_EARLY = 1, GG_FOLLOWED = 2 };
 
+/* gg_args.wide: a block takes so many rows. */
+enum { GG_WIDE = 128 };
+
 /* A CUtensorMap, without cuda.h. */
 struct gg_tensor_map {
     GG_ALIGN(64) uint64_t opaque[16];
@@ -49,6 +52,7 @@ struct gg_args {
     uint8_t a_vec, b_vec, c_vec;    /* base and ld are multiples of 16 bytes: 16-byte accesses are legal */
     uint8_t move_back;              /* edge tiles are moved back into C, see tile.cuh */
     uint8_t early;                  /* GG_EARLY, GG_FOLLOWED: kernels of one call that overlap, see gate.cuh */
+    uint8_t wide;                   /* slim, for vectors: as in struct gg_choice */
 
     GG_ALIGN(64) const void *a;
     const void *b;

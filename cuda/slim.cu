@@ -55,10 +55,11 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
     using vector = slim_vector<T>;
     static constexpr bool PAIRS = sizeof(T) == 4 && COLUMNS > 4;
     static constexpr int V = vector::SIZE, GROUP = 32 * V, SLICES = THREADS / LANES;
-    static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, MOST = BLOCK_X > BLOCK_K ? BLOCK_X : BLOCK_K;
+    static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, BLOCK_E = COLUMNS == 1 ? GG_WIDE : BLOCK_X;
+    static constexpr int MOST = BLOCK_E > BLOCK_K ? BLOCK_E : BLOCK_K;
     static constexpr int PITCH = CHUNK + V;                             /* of Y in shared memory, [column][k], where k is contiguous in X */
     static constexpr int PITCH_X = COLUMNS > 4 ? COLUMNS + V : COLUMNS; /* else, as [k][column] */
-    static constexpr int BUFFER = COLUMNS * PITCH > CHUNK *PITCH_X ? COLUMNS *PITCH : CHUNK *PITCH_X;
+    static constexpr int BUFFER = COLUMNS * PITCH > CHUNK *PITCH_X ? COLUMNS * PITCH : CHUNK * PITCH_X;
     static constexpr int PARTS = SLICES * COLUMNS * BLOCK_X; /* the slices' sums, which replace Y at the end */
     static constexpr int Y = 2 * BUFFER > PARTS ? 2 * BUFFER : PARTS;
     static constexpr int SHARED = (Y + COLUMNS * MOST) * int(sizeof(T));
@@ -81,12 +82,14 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         vec = swapped ? p.b_vec : p.a_vec;
         const unsigned shift = __ffs(p.splits) - 1; /* a power of two */
         rank = block & (p.splits - 1);
-        block_x = int64_t(block >> shift) * (kmajor ? BLOCK_K : BLOCK_X);
+        block_x = int64_t(block >> shift) * (kmajor ? BLOCK_K : wide() ? BLOCK_E : BLOCK_X);
         const int unit = kmajor ? GROUP : 1;
         const int64_t units = (p.k + unit - 1) / unit;
         first = min(p.k, (units * rank >> shift) * unit);
         last = min(p.k, (units * (rank + 1) >> shift) * unit);
     }
+
+    __device__ bool wide() const { return COLUMNS == 1 && p.wide; }
 
     /* Copies `bytes` of a T or of 16 bytes; the rest becomes zero. */
     template <int SIZE> static __device__ __forceinline__ void copy(T *to, const T *from, int bytes)
@@ -159,15 +162,15 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
     }
 
     /* Adds up the slices' sums, which are in y. */
-    template <int OF> __device__ __forceinline__ void add_slices()
+    template <int OF, int BLOCK> __device__ __forceinline__ void add_slices()
     {
         __syncthreads();
 #pragma unroll 1
-        for (int e = threadIdx.x; e < COLUMNS * BLOCK_X; e += THREADS) {
+        for (int e = threadIdx.x; e < COLUMNS * BLOCK; e += THREADS) {
             T s = 0;
 #pragma unroll
             for (int other = 0; other < OF; other++)
-                s += y[other * COLUMNS * BLOCK_X + e];
+                s += y[other * COLUMNS * BLOCK + e];
             total[e] = s;
         }
     }
@@ -278,18 +281,28 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 out.v[e] = one * sum[c][e];
             *reinterpret_cast<vector *>(&y[(slice * COLUMNS + c) * BLOCK_X + lane * V]) = out;
         }
-        add_slices<SLICES>();
+        add_slices<SLICES, BLOCK_X>();
     }
 
-    /* The same where 16-byte loads are illegal: lanes take consecutive elements. */
-    template <int U> __device__ __forceinline__ void rows_by_elements()
+    /* The same where 16-byte loads are illegal: lanes take consecutive elements, and each lane R of them. */
+    template <int U, int BLOCK, int R> __device__ __forceinline__ void rows_by_elements()
     {
-        constexpr int DEPTH = THREADS / BLOCK_X, TURN = U * DEPTH;
-        const int lane = threadIdx.x % BLOCK_X, slice = threadIdx.x / BLOCK_X;
+        constexpr int WIDTH = BLOCK / R, DEPTH = THREADS / WIDTH, TURN = U * DEPTH;
+        const int lane = threadIdx.x % WIDTH, slice = threadIdx.x / WIDTH;
         const T *at = x + min(block_x + lane, size_x - 1) + (first + slice * U) * ld;
+        const int rows_left = R == 1 ? 1 : int(min(size_x - block_x - lane, int64_t(BLOCK)));
         int left = int(last - first) - slice * U;
-        T sum[COLUMNS] = {}, in[U];
-        auto load = [&](int u) { in[u] = u < left ? __ldg(at + u * ld) : T(0); };
+        T sum[COLUMNS][R] = {}, in[U][R];
+        auto load = [&](int u) {
+            const T *const from = R == 1 ? at + u * ld : at;
+#pragma unroll
+            for (int r = 0; r < R; r++)
+                in[u][r] = u < left && r * WIDTH < rows_left ? __ldg(from + r * WIDTH) : T(0);
+            if constexpr (R > 1) {
+                at += u + 1 < U ? ld : (TURN - U + 1) * ld;
+                asm volatile("" : "+l"(at)); /* keeps one pointer in registers, not U of them */
+            }
+        };
         ask<false, TURN>(y, first);
 #pragma unroll
         for (int u = 0; u < U; u++)
@@ -298,15 +311,23 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             const T *from = chunk + slice * U * PITCH_X;
 #pragma unroll 1
             for (; depth > 0; depth -= TURN, from += TURN * PITCH_X) {
-                at += TURN * ld;
+                if (R == 1)
+                    at += TURN * ld;
                 left -= TURN;
-                products<U>(from, [&](int u, int c, T value) { sum[c] += in[u] * value; }, load);
+                const auto product = [&](int u, int c, T value) {
+#pragma unroll
+                    for (int r = 0; r < R; r++)
+                        sum[c][r] += in[u][r] * value;
+                };
+                products<U>(from, product, load);
             }
         });
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
-            y[(slice * COLUMNS + c) * BLOCK_X + lane] = sum[c];
-        add_slices<DEPTH>();
+#pragma unroll
+            for (int r = 0; r < R; r++)
+                y[(slice * COLUMNS + c) * BLOCK + lane + r * WIDTH] = sum[c][r];
+        add_slices<DEPTH, BLOCK>();
     }
 
     /* Adds up a warp's lanes. */
@@ -484,14 +505,18 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 s.template dots<UK>();
             else
                 s.template dots_by_elements<32 / ROWS>();
-        } else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
+        } else if (s.wide())
+            s.template rows_by_elements<64 / sizeof(T), BLOCK_E, 4>();
+        else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
             s.template rows<UX>();
         else
-            s.template rows_by_elements<COLUMNS == 1 ? (sizeof(T) == 4 ? 64 : 32) : 16>();
+            s.template rows_by_elements<COLUMNS == 1 ? 32 : 16, BLOCK_X, 1>();
         asm("" : "+r"(block)); /* opaque: nothing that finish() needs is kept in registers until then */
         const slim again(p, shared, block);
         if (again.kmajor)
             again.template finish<BLOCK_K>();
+        else if (again.wide())
+            again.template finish<BLOCK_E>();
         else
             again.template finish<BLOCK_X>();
         gg_gate_end(p);

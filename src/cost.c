@@ -133,12 +133,15 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
            gg_at_least(0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY[kmajor] * arch->bandwidth), SKINNY_LEAST[kmajor]);
 }
 
-static double predict_slim(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+static double predict_slim(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
 {
+    const struct gg_kernel *const row = way->kernel;
+    const int pieces = way->splits;
     const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor, y_kmajor = b_large ? p->a_kmajor : p->b_kmajor;
     const int64_t x = b_large ? p->n : p->m;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double busy = gg_min(gg_slim_blocks(row, p) * pieces, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
+    const double busy = gg_min(gg_slim_blocks(row, p, way->wide) * pieces, arch->sms) / (double)arch->sms,
+                 rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
     const double clocks = 2 * (double)x * row->tile_n * k / (rate * arch->sms * busy) + row->start;
     const double memory = (row->tile_n == 16 ? 1.3 : 0.95) * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     const bool slow = gg_unaligned_large(row, p) || (!kmajor && x % row->tile_m != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
@@ -152,7 +155,7 @@ static double predict_slim_tma(const struct gg_kernel *row, const struct gg_gemm
 {
     static const double SLIM_TMA = 1.15, SLIM_ELEMENTS = 0.6;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const int64_t blocks = gg_slim_blocks(row, p) * pieces, places = gg_places(arch->sms, pieces);
+    const int64_t blocks = gg_slim_blocks(row, p, false) * pieces, places = gg_places(arch->sms, pieces);
     const double rounds = (double)gg_ceil_div(blocks, places * row->per_sm), load = blocks > places ? row->per_sm : 1;
     const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / row->rate * (1 + SLIM_ELEMENTS * gg_unaligned_small(row, p));
     const double clocks = rounds * load * (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), pieces) * step;
@@ -343,7 +346,7 @@ double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const st
         return predict_tma(way, p, arch);
     switch (row->role) {
     case GG_SKINNY: return predict_skinny(row, p, arch, way->splits);
-    case GG_SLIM: return predict_slim(row, p, arch, way->splits);
+    case GG_SLIM: return predict_slim(way, p, arch);
     case GG_SLIM_TMA: return predict_slim_tma(row, p, arch, way->splits);
     default: return predict(row, p, arch, way->splits);
     }

@@ -8,10 +8,9 @@
 #ifndef GG_KERNELS_H
 #define GG_KERNELS_H
 
+#include "../cuda/kernel.h"
 #include "gemm.h"
 #include "gpu.h"
-
-struct gg_args; /* of cuda/kernel.h */
 
 /* How a row is started, and what it computes. */
 enum gg_role {
@@ -65,6 +64,7 @@ struct gg_choice {
                            * and groups > 1: it is cut into so many equal pieces, for half tiles into as many as `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
+    bool wide;            /* GG_SLIM for vectors: each block has GG_WIDE rows of the large operand. Legal if gg_may_be_wide */
 };
 
 /* The products into which the choice divides p: part 0 is p without its strips, part 1 the strip of last columns, part 2 the strip of last rows
@@ -136,11 +136,18 @@ static inline bool gg_unaligned_small(const struct gg_kernel *row, const struct 
     return p->n > row->tile_n ? gg_must_pack(p->type, p->a, p->lda) : gg_must_pack(p->type, p->b, p->ldb);
 }
 
+/* May blocks of a GG_SLIM row have GG_WIDE rows of that operand? Its lines of one k are read element by element then. Of 32 floats that begin
+ * anywhere they touch 5 sectors of 32 bytes, some of which the neighbours read again; of 128, 17. */
+static inline bool gg_may_be_wide(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    return row->role == GG_SLIM && row->tile_n == 1 && gg_unaligned_large(row, p) && !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor);
+}
+
 /* Blocks along that operand, without cutting k. */
-static inline int64_t gg_slim_blocks(const struct gg_kernel *row, const struct gg_gemm *p)
+static inline int64_t gg_slim_blocks(const struct gg_kernel *row, const struct gg_gemm *p, bool wide)
 {
     const bool b_large = p->n > row->tile_n, dots = row->role == GG_SLIM && (b_large ? p->b_kmajor : p->a_kmajor);
-    return gg_ceil_div(b_large ? p->n : p->m, dots ? row->tile_k : row->tile_m);
+    return gg_ceil_div(b_large ? p->n : p->m, dots ? row->tile_k : wide ? GG_WIDE : row->tile_m);
 }
 
 /* The row's team: how many blocks compute a tile side by side. */

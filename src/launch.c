@@ -278,7 +278,10 @@ static struct gg_args args_of(const struct gg_gemm *p, const struct source *sour
     return args;
 }
 
-static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p) { return gg_slim_blocks(choice->kernel, p) * choice->splits; }
+static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm *p)
+{
+    return gg_slim_blocks(choice->kernel, p, choice->wide) * choice->splits;
+}
 
 static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, const struct gg_args *args)
 {
@@ -308,6 +311,7 @@ static bool slim_maps(struct gg_args *args, const struct gg_kernel *row)
 static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
 {
     args->splits = choice->splits;
+    args->wide = choice->wide;
     if (choice->kernel->role == GG_SLIM_TMA && !slim_maps(args, choice->kernel))
         return false;
     return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
@@ -316,7 +320,7 @@ static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, c
 /* The GG_SLIM_TWO row that does both choices in one launch, or NULL. */
 static const struct gg_kernel *slim_two(const struct gg_choice *x, const struct gg_choice *y)
 {
-    if (x->kernel != y->kernel || x->kernel->role != GG_SLIM || x->splits != y->splits)
+    if (x->kernel != y->kernel || x->kernel->role != GG_SLIM || x->splits != y->splits || x->wide != y->wide)
         return NULL;
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++)
         if (row->role == GG_SLIM_TWO && row->type == x->kernel->type && row->tile_n == x->kernel->tile_n)
@@ -329,6 +333,7 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
 {
     struct gg_two_args two = {{args_of(&p[0], source), args_of(&p[1], source)}, (uint32_t)slim_blocks(choice, &p[0])};
     two.each[0].splits = two.each[1].splits = choice->splits;
+    two.each[0].wide = two.each[1].wide = choice->wide;
     return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
@@ -370,7 +375,7 @@ static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice
         return false;
     *strip = gg_select(q, &dev->arch, gg_strip);
     if (choice->beside)
-        strip->splits = 1;
+        strip->splits = 1, strip->wide = strip->kernel && gg_may_be_wide(strip->kernel, q);
     return true;
 }
 

@@ -60,8 +60,9 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
             CHECK(half >= 0 && half <= x->groups, "%s: %d units, %d a tile, %lld a half tile", name, x->splits, x->groups, (long long)half);
         }
     } else if (gg_is_slim(row))
-        CHECK(x->splits <= GG_LARGEST_CLUSTER && (row->role == GG_SLIM_TMA || (x->splits & (x->splits - 1)) == 0), "%s: clusters of %d", name,
-              x->splits);
+        CHECK(x->splits <= GG_LARGEST_CLUSTER && (row->role == GG_SLIM_TMA || (x->splits & (x->splits - 1)) == 0) &&
+                  (!x->wide || gg_may_be_wide(row, p)),
+              "%s: clusters of %d, wide %d", name, x->splits, x->wide);
     else if (row->role == GG_SKINNY)
         CHECK(x->splits <= p->k, "%s: %d pieces of %lld", name, x->splits, (long long)p->k);
     else if (row->role == GG_TILED_CUT)

@@ -6,7 +6,7 @@
  * All elements are compared with OpenBLAS's dgemm on the same numbers: sgemm within the componentwise bound, dgemm within twice it. Every other case
  * has small integers, for which the two must agree exactly (alpha or beta = 0.7: to two roundings). The memory around the operands, and C when beta =
  * 0, is filled with a NaN with a payload; everything but C must be unchanged, bitwise. If no kernel is forced every 25th case is one whose last rows
- * and columns run as strips beside the tiles; it is strict, as the tensor cores leave no strips to be seen. */
+ * and columns run as strips beside the tiles; it is strict, as the tensor cores leave no strips to be seen. Every 25th has one long side. */
 #include "test.h"
 
 #include "../bench/rig.h"
@@ -16,6 +16,7 @@ typedef void oracle_gemm(const char *, const char *, const int *, const int *, c
 
 static const int extents[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 257, 265, 500, 541, 1023};
 static const int beyond_tiles[] = {1024, 1025, 1026, 1028};
+static const int narrow[] = {1, 1, 4, 16}, depths[] = {1, 7, 33, 55}; /* beside 17001 */
 static const int pads[] = {0, 1, 3, 7};
 static const double factors[] = {1, 0, -1, 0.7};
 enum { EXTENTS = sizeof extents / sizeof *extents, EDGE = 64 /* elements of poison on either side */, MOST = 1040 * 1040 + 2 * EDGE };
@@ -77,8 +78,13 @@ static void test_case(uint64_t *r, int index, struct operand *a, struct operand 
 {
     const bool dbl = *only_type ? *only_type == 'd' : index & 1, ta = index & 2, tb = index & 4, integers = index & 8;
     const bool strips = index % 25 == 24 && !getenv("GPUGEMM_KERNEL");
-    const int m = strips ? beyond_tiles[rng_below(r, 4)] : extents[rng_below(r, EXTENTS)],
-              n = strips ? beyond_tiles[rng_below(r, 4)] : extents[rng_below(r, EXTENTS)], k = strips ? 1023 : extents[rng_below(r, EXTENTS)];
+    int m = extents[rng_below(r, EXTENTS)], n = extents[rng_below(r, EXTENTS)], k = extents[rng_below(r, EXTENTS)];
+    if (strips)
+        m = beyond_tiles[rng_below(r, 4)], n = beyond_tiles[rng_below(r, 4)], k = 1023;
+    if (index % 25 == 12) {
+        int *const sides[] = {&m, &n}, which = (int)rng_below(r, 2);
+        *sides[which] = 17001, *sides[!which] = narrow[rng_below(r, 4)], k = depths[rng_below(r, 4)];
+    }
     const double alpha = factors[index % 11 ? rng_below(r, 2) * 2 + (rng_below(r, 3) == 0) : 1], beta = factors[rng_below(r, 4)];
     const double alpha_t = dbl ? alpha : (double)(float)alpha, beta_t = dbl ? beta : (double)(float)beta, u = dbl ? 0x1p-53 : 0x1p-24;
     a->inner = ta ? k : m, a->outer = ta ? m : k, b->inner = tb ? n : k, b->outer = tb ? k : n, c->inner = m, c->outer = n;
