@@ -15,7 +15,8 @@
  * four extra warps in rows that have an SM to themselves (n = 640 TN 22.1 TF/s instead of 19.3), else by pairs of the warps that multiply. Smaller C:
  * clusters of up to 8 blocks per tile and several clusters per tile, as there: each has a share of k, and the blocks of a cluster add up through
  * distributed shared memory. Many clusters of few blocks use more of the GPU than few of many, and cost more to add up: 128x128x16384 runs at 21.2
- * TF/s in 16 pairs a tile, 20.3 in 7 clusters of 4, 19.3 in 3 of 8 (NT).
+ * TF/s in 16 pairs a tile, 20.3 in 7 clusters of 4, 19.3 in 3 of 8 (NT). Numbers of blocks that no clusters find room for are done by single ones:
+ * 384x384x16384 in 7 a tile 113 us, in 3 pairs 124.
  *
  * Registers ≤ 128, or 168 for a block alone. NT reached 65 % (n = 1024) and 45 % (768) of the FP32 peak, launch and cold start included.
  * Limits: m, n, k < 2^31 − 256. */
@@ -219,7 +220,7 @@ struct sgemm_once {
         const gg_out<float, TILE_M, TILE_N> out(p, place);
         const unsigned to = shared + ((thread / GROUP) * VECTORS + thread % GROUP) * 16;
         block_barrier(); /* after this the ring's memory is free: all stages have been read */
-        ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
+        ffma.for_each(gg_one(p), [&](int, int, const float (&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
         block_barrier();
         const auto summed = [&](int at) {
             float4 sum = load_shared(shared + at * 16);
@@ -229,7 +230,8 @@ struct sgemm_once {
             return sum;
         };
         /* In vectors: little code in one piece, because in a short call it comes from memory. */
-        if (PLAIN && p.splits == 1 && out.plain()) {
+        const bool alone = p.splits * p.groups == 1;
+        if (PLAIN && alone && out.plain()) {
             const int m = tile.m0 + at_m(thread), n = tile.n0 + at_n(thread);
             float *const c = out.c + m + n * out.ld;
 #pragma unroll
@@ -246,12 +248,12 @@ struct sgemm_once {
 #pragma unroll(BY_ROWS ? 1 : 1024)
         for (int at = thread; at < VECTORS; at += THREADS) {
             const float4 sum = summed(at);
-            if (p.splits == 1)
+            if (alone)
                 put<BY_ROWS>(out, tile, shared, at, sum);
             else
                 store_shared(shared + at * 16, sum);
         }
-        if (p.splits == 1)
+        if (alone)
             return;
 
         /* Every block of a cluster adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. What

@@ -86,8 +86,9 @@ static const double SPREAD_AGAIN = 1.15;
 /* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
 enum { GPC = 16 };
 
-/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together. */
-enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
+/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together; how much longer
+ * that takes among single blocks, which have added up nothing among themselves (256x256x16384 in 16 blocks a tile 60.4 us, in 8 pairs 55.8). */
+enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16, ONCE_SINGLE = 1000 };
 
 /* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
 enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
@@ -260,7 +261,7 @@ static double among_clusters(const struct gg_kernel *row, int cluster, int group
         return HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
     if (once)
         return ONCE_PARTS + (double)gg_ceil_div((int64_t)row->tile_m * row->tile_n / 4, (int64_t)cluster * 256) *
-                                gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
+                                gg_ceil_div(groups - 1, ONCE_AT_ONCE) * (ONCE_LOADS + (cluster == 1 ? ONCE_SINGLE : 0));
     return TMA[row->type].parts + groups * TMA[row->type].group;
 }
 

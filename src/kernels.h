@@ -60,12 +60,18 @@ struct gg_choice {
     int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along k; 1: no
                  * tile is shared */
     double seconds;       /* predicted time on the device, launch included */
-    int cluster, groups;  /* GG_TMA… with splits 1 and cluster > 1: each tile's k is cut among `groups` clusters of `cluster` blocks. With splits > 1
-                           * and groups > 1: it is cut into so many equal pieces, for half tiles into as many as `splits` leaves for them */
+    int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks, or among `groups` blocks. With
+                           * splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
     bool wide;            /* GG_SLIM for vectors: each block has GG_WIDE rows of the large operand. Legal if gg_may_be_wide */
 };
+
+/* Pieces of each tile's k where a tile's blocks are its own, clusters or not; 1: k is not cut like that. */
+static inline int gg_own_pieces(const struct gg_choice *choice)
+{
+    return choice->splits == 1 && choice->cluster * choice->groups > 1 ? choice->cluster * choice->groups : 1;
+}
 
 /* The products into which the choice divides p: part 0 is p without its strips, part 1 the strip of last columns, part 2 the strip of last rows
  * without the columns of part 1. False: that part is empty. */

@@ -179,7 +179,7 @@ static struct cutting plan_cutting(const struct gg_choice *choice, const struct 
     const bool whole = packing->pass < p->k;
     struct cutting cutting = {.splits = whole || choice->cluster < 1 ? 1 : choice->cluster};
     cutting.shared_tiles = whole || cutting.splits > 1 ? 0 : gg_shared_tiles(tiles, choice->splits);
-    cutting.groups = cutting.splits == 1 && cutting.shared_tiles == 0 ? 1 : choice->groups;
+    cutting.groups = whole || choice->groups < 1 ? 1 : choice->groups;
     cutting.part_bytes = (size_t)((cutting.shared_tiles > 0 ? choice->splits : cutting.groups > 1 ? tiles * cutting.groups : 0) * tile_bytes);
     return cutting;
 }
@@ -208,7 +208,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->workspace = memory;
     args->early |= pack_bytes > 0 ? GG_EARLY : 0;
     char *const packed_a = memory + part_bytes, *const packed_b = packed_a + plan.pass * plan.a_bytes;
-    int64_t blocks = args->splits > 1 ? tiles * args->groups * args->splits : args->shared_tiles > 0 ? choice->splits : tiles;
+    int64_t blocks = args->shared_tiles > 0 ? choice->splits : tiles * args->groups * args->splits;
     if (args->splits == 1 && row->role != GG_TMA_ONCE)
         blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm / team);
     args->splits *= team, blocks *= team;

@@ -160,13 +160,13 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64))
         return best;
     const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
-    for (int cluster = 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
+    const bool cut = once && row->per_sm == 1;  /* not with two blocks per SM: some SMs would get two and others stay idle */
+    for (int cluster = cut && alone ? 1 : 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
         const int64_t single = arch->sms / (tiles * cluster);
         const bool crowd = gg_spreads(row, cluster) && tiles > gg_spread(arch->sms, cluster) * row->per_sm;
         const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
-        const bool cut = once && row->per_sm == 1; /* not with two blocks per SM: some SMs would get two and others stay idle */
         const int64_t fit = cut                                     ? gg_cluster_places(row, arch->sms, cluster) / (tiles * cluster)
                             : alone || cluster < GG_LARGEST_CLUSTER ? 1
                             : gg_spreads(row, cluster)              ? single
@@ -236,7 +236,7 @@ static int idle_sms(const struct gg_choice *choice, const struct gg_gemm *p, con
     const struct gg_kernel *row = choice->kernel;
     if (row->per_sm > 1 || gg_is_tiled(row))
         return 0;
-    const int64_t tiles = gg_tiles(row, p), each = gg_is_tma(row) && choice->cluster > 1 ? choice->cluster * choice->groups : gg_team(row);
+    const int64_t tiles = gg_tiles(row, p), each = gg_own_pieces(choice) > 1 ? gg_own_pieces(choice) : gg_team(row);
     const int64_t blocks = gg_shared_tiles(tiles, choice->splits) > 0 ? choice->splits * gg_team(row) : tiles * each;
     return blocks < arch->sms ? arch->sms - (int)blocks : 0;
 }
@@ -340,8 +340,8 @@ static double parts(const struct gg_choice *ffma, const struct gg_gemm *p)
     int groups = 1; /* of warps: a power of two */
     while (in_turns && row->tile_m * row->tile_n * groups < 128 * 128)
         groups *= 2;
-    if (gg_is_tma(row) && ffma->cluster > 1)
-        return groups * ffma->cluster * ffma->groups;
+    if (gg_own_pieces(ffma) > 1)
+        return groups * gg_own_pieces(ffma);
     if (row->role == GG_TILED_CUT)
         return ffma->splits;
     const int64_t shared = gg_shared_tiles(gg_tiles(row, p), ffma->splits);

@@ -13,7 +13,7 @@ enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* in the order of the row
 /* By tier: the 16-bit pieces of an element, and the bit of the verdict that rules the tier out. */
 static const struct {
     int pieces;
-    uint32_t not ;
+    uint32_t not;
 } tiers[] = {{1, GG_NOT_FP16}, {2, GG_NOT_FP16}, {3, GG_NOT_BF16}};
 
 /* A GG_TENSOR_PAIR chain is for C so small that FFMA is about as fast as BF16, so it has no BF16 tier. */
@@ -50,9 +50,9 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
 {
     struct gg_gate gate = {.verdict = chain->verdict};
     for (enum tier t = first_tier(chain); t != tier; t = next_tier(chain, t))
-        gate.value |= tiers[t].not ;
-    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not );
-    gate.first = tiers[first_tier(chain)].not ;
+        gate.value |= tiers[t].not;
+    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not);
+    gate.first = tiers[first_tier(chain)].not;
     return gate;
 }
 
@@ -232,11 +232,12 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
     return gg_launch_link(chain->dev, kernel, (struct gg_dim){.x = blocks, .y = 1, .z = 1}, chain->stream, args);
 }
 
-const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const struct gg_choice *ffma, const struct gg_gemm *p, const struct gg_arch *arch)
+const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const struct gg_choice *ffma, const struct gg_gemm *p,
+                                        const struct gg_arch *arch)
 {
     const struct gg_kernel *row = ffma->kernel;
     if (head != row_of(GG_TENSOR_PAIR, FP16) || !row || row->tile_m * row->tile_n != TILE * TILE / 2 || ffma->splits != 1 ||
-        ffma->strip_m + ffma->strip_n > 0 || (row->role != GG_PERSISTENT && (row->role != GG_TMA_ONCE || ffma->cluster > 1)) ||
+        ffma->strip_m + ffma->strip_n > 0 || (row->role != GG_PERSISTENT && (row->role != GG_TMA_ONCE || gg_own_pieces(ffma) > 1)) ||
         layout_of(head, FP16, p->m, p->n, p->k, arch).edges)
         return NULL;
     const bool readable = !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
@@ -337,7 +338,7 @@ const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
         return NULL;
     }
     enum tier tier = first_tier(chain);
-    while (tier != FFMA && verdict & tiers[tier].not )
+    while (tier != FFMA && verdict & tiers[tier].not)
         tier = next_tier(chain, tier);
     return tier == FFMA ? NULL : row_of(chain->row->role, tier);
 }
