@@ -4,6 +4,8 @@
  * a cluster, and add up through each other's shared memory, in ascending k. One launch, no workspace.
  *
  *   X with x contiguous: LANES lanes take U columns of as many vectors of 16 bytes at a time; the block's other lanes other k.
+ *   The same for vectors, where X is not aligned or k is short (p.wide): a warp takes GG_WIDE rows, four a lane, 32 apart, and U of k, element by
+ *     element: long lines, and little k.
  *   X with k contiguous: a warp takes ROWS rows, U vectors of 512 bytes of each at a time; its lanes share out k.
  *
  * The U (× ROWS) vectors of a thread are a ring: each is reloaded as soon as it is multiplied, so that up to 64 KB a block are in flight at any time.
@@ -510,7 +512,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
             s.template rows<UX>();
         else
-            s.template rows_by_elements<COLUMNS == 1 ? 32 : 16, BLOCK_X, 1>();
+            s.template rows_by_elements<sizeof(T) * COLUMNS <= 16 ? 32 : 16, BLOCK_X, 1>();
         asm("" : "+r"(block)); /* opaque: nothing that finish() needs is kept in registers until then */
         const slim again(p, shared, block);
         if (again.kmajor)

@@ -64,7 +64,7 @@ struct gg_choice {
                            * splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
-    bool wide;            /* GG_SLIM for vectors: each block has GG_WIDE rows of the large operand. Legal if gg_may_be_wide */
+    bool wide;            /* GG_SLIM for vectors: each block has GG_WIDE rows of the large operand */
 };
 
 /* Pieces of each tile's k where a tile's blocks are its own, clusters or not; 1: k is not cut like that. */
@@ -142,11 +142,14 @@ static inline bool gg_unaligned_small(const struct gg_kernel *row, const struct 
     return p->n > row->tile_n ? gg_must_pack(p->type, p->a, p->lda) : gg_must_pack(p->type, p->b, p->ldb);
 }
 
-/* May blocks of a GG_SLIM row have GG_WIDE rows of that operand? Its lines of one k are read element by element then. Of 32 floats that begin
- * anywhere they touch 5 sectors of 32 bytes, some of which the neighbours read again; of 128, 17. */
-static inline bool gg_may_be_wide(const struct gg_kernel *row, const struct gg_gemm *p)
+/* Should the blocks of a GG_SLIM row have GG_WIDE rows of that operand, if they are enough? They read lines of one k element by element. Lines of 32
+ * floats that begin anywhere touch 5 sectors of 32 bytes, some of which the neighbours read again; lines of 128, 17. And k may be so short that the
+ * other blocks, of fewer rows and more k at a time, have no whole turn. */
+static inline bool gg_prefers_wide(const struct gg_kernel *row, const struct gg_gemm *p)
 {
-    return row->role == GG_SLIM && row->tile_n == 1 && gg_unaligned_large(row, p) && !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor);
+    const int64_t turn = 2048 / (int64_t)gg_size(p->type);
+    return row->role == GG_SLIM && row->tile_n == 1 && !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor) &&
+           (gg_unaligned_large(row, p) || p->k < turn);
 }
 
 /* Blocks along that operand, without cutting k. */

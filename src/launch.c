@@ -375,7 +375,7 @@ static bool strip_of(const struct gg_device *dev, const struct gg_choice *choice
         return false;
     *strip = gg_select(q, &dev->arch, gg_strip);
     if (choice->beside)
-        strip->splits = 1, strip->wide = strip->kernel && gg_may_be_wide(strip->kernel, q);
+        strip->splits = 1, strip->wide = strip->kernel && gg_prefers_wide(strip->kernel, q);
     return true;
 }
 

@@ -221,13 +221,15 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
 }
 
 /* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long:
- * 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. skinny_s16 is for GPUs without slim_s16: where it was predicted to be the fastest an H200
- * took 1.15 to 2.1 times as long as with multistage_s_32x32 (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001). */
+ * 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand, all
+ * GG_SKINNY rows are for GPUs without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with
+ * multistage_…_32x32 (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
+    const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
     if (row->role == GG_SKINNY)
-        return row->type == GG_S && row->tile_n == 16 && arch->cc == 90;
-    return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !(p->n > row->tile_n ? p->b_kmajor : p->a_kmajor));
+        return arch->cc == 90 && (kmajor || row->tile_n == 16);
+    return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !kmajor);
 }
 
 /* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks. */
@@ -292,7 +294,7 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         best = best_slim_tma(row, p, arch);
     } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM) {
         /* Wide blocks need less of the memory, but must be enough: 20001x1x2001 1.12 times as fast with 157, 8001x1x8001 0.93 with 63. */
-        const bool wide = gg_may_be_wide(row, p) && gg_slim_blocks(row, p, true) >= arch->sms;
+        const bool wide = gg_prefers_wide(row, p) && gg_slim_blocks(row, p, true) >= arch->sms;
         const int splits = gg_is_chain(row) ? 1 : row->role == GG_SKINNY ? pieces(row, p, arch) : slim_pieces(row, p, arch, wide);
         consider(&best, (struct gg_choice){.kernel = row, .splits = splits, .wide = wide}, p, arch);
     } else {

@@ -61,7 +61,7 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         }
     } else if (gg_is_slim(row))
         CHECK(x->splits <= GG_LARGEST_CLUSTER && (row->role == GG_SLIM_TMA || (x->splits & (x->splits - 1)) == 0) &&
-                  (!x->wide || gg_may_be_wide(row, p)),
+                  (!x->wide || gg_prefers_wide(row, p)),
               "%s: clusters of %d, wide %d", name, x->splits, x->wide);
     else if (row->role == GG_SKINNY)
         CHECK(x->splits <= p->k, "%s: %d pieces of %lld", name, x->splits, (long long)p->k);
@@ -276,12 +276,12 @@ int main(void)
         check(&forced, &p, gpu);
         CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
         /* Exceptions: FP32's GG_TMA_ONCE are not for C of more tiles than SMs; those with an SM to themselves, and tiles in pieces, are not for where
-         * a chain would serve; slim_d1_long is only for long rows; skinny_s16 is for other GPUs than those of compute capability 9.0. */
+         * a chain would serve; slim_d1_long is only for long rows; GG_SKINNY hardly for compute capability 9.0. */
         CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
                   gg_is_chain(free_choice.kernel) ||
                   (row->role == GG_TMA_ONCE && p.type == GG_S && (gg_tiles(row, &p) > gpu->sms || row->per_sm == 1)) ||
                   (row->role == GG_TILED_CUT && p.type == GG_S && forced.splits > 1) || (row->role == GG_SLIM && row->tile_k < 16) ||
-                  (row->role == GG_SKINNY && row->tile_n == 16),
+                  (row->role == GG_SKINNY && gpu->cc == 90),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
     CHECK(clusters > 100 && groups > 10 && shared > 100 && evenly > 100 && strips > 100, "hardly any is cut: %d %d %d %d %d", clusters, groups,
