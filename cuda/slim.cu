@@ -286,20 +286,24 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         add_slices<SLICES, BLOCK_X>();
     }
 
-    /* The same where 16-byte loads are illegal: lanes take consecutive elements, and each lane R of them. */
-    template <int U, int BLOCK, int R> __device__ __forceinline__ void rows_by_elements()
+    /* The same where `rows` is slow or illegal. A lane has R rows: one vector of them, or rows that are as far apart as there are lanes. The last, short
+     * turn is a whole one in which k that do not exist are 0, so that all its loads are under way at a time. */
+    template <int U, int BLOCK, int R, bool VECTORS> __device__ __forceinline__ void rows_masked()
     {
-        constexpr int WIDTH = BLOCK / R, DEPTH = THREADS / WIDTH, TURN = U * DEPTH;
+        constexpr int WIDTH = BLOCK / R, DEPTH = THREADS / WIDTH, TURN = U * DEPTH, APART = VECTORS ? 1 : WIDTH, SIDE = VECTORS ? R : 1;
         const int lane = threadIdx.x % WIDTH, slice = threadIdx.x / WIDTH;
-        const T *at = x + min(block_x + lane, size_x - 1) + (first + slice * U) * ld;
-        const int rows_left = R == 1 ? 1 : int(min(size_x - block_x - lane, int64_t(BLOCK)));
+        const T *at = x + min(block_x + lane * SIDE, size_x - SIDE) + (first + slice * U) * ld;
+        const int rows_left = R == 1 || VECTORS ? BLOCK : int(min(size_x - block_x - lane, int64_t(BLOCK)));
         int left = int(last - first) - slice * U;
         T sum[COLUMNS][R] = {}, in[U][R];
         auto load = [&](int u) {
             const T *const from = R == 1 ? at + u * ld : at;
+            vector v = {};
+            if (VECTORS && u < left)
+                v = load_vector(from);
 #pragma unroll
             for (int r = 0; r < R; r++)
-                in[u][r] = u < left && r * WIDTH < rows_left ? __ldg(from + r * WIDTH) : T(0);
+                in[u][r] = VECTORS ? v.v[r % V] : u < left && r * APART < rows_left ? __ldg(from + r * APART) : T(0);
             if constexpr (R > 1) {
                 at += u + 1 < U ? ld : (TURN - U + 1) * ld;
                 asm volatile("" : "+l"(at)); /* keeps one pointer in registers, not U of them */
@@ -328,7 +332,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         for (int c = 0; c < COLUMNS; c++)
 #pragma unroll
             for (int r = 0; r < R; r++)
-                y[(slice * COLUMNS + c) * BLOCK + lane + r * WIDTH] = sum[c][r];
+                y[(slice * COLUMNS + c) * BLOCK + lane * SIDE + r * APART] = sum[c][r];
         add_slices<DEPTH, BLOCK>();
     }
 
@@ -508,11 +512,14 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             else
                 s.template dots_by_elements<32 / ROWS>();
         } else if (s.wide())
-            s.template rows_by_elements<64 / sizeof(T), BLOCK_E, 4>();
-        else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0))
-            s.template rows<UX>();
-        else
-            s.template rows_by_elements<sizeof(T) * COLUMNS <= 16 ? 32 : 16, BLOCK_X, 1>();
+            s.template rows_masked<64 / sizeof(T), BLOCK_E, 4, false>();
+        else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0)) {
+            if constexpr (COLUMNS == 1 && sizeof(T) == 4) /* in FP64 masks take too many registers: 2 to 14 % slower */
+                s.template rows_masked<UX, BLOCK_X, V, true>();
+            else
+                s.template rows<UX>();
+        } else
+            s.template rows_masked<sizeof(T) * COLUMNS <= 16 ? 32 : 16, BLOCK_X, 1, false>();
         asm("" : "+r"(block)); /* opaque: nothing that finish() needs is kept in registers until then */
         const slim again(p, shared, block);
         if (again.kmajor)
