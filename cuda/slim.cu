@@ -514,7 +514,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         } else if (s.wide())
             s.template rows_masked<64 / sizeof(T), BLOCK_E, 4, false>();
         else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0)) {
-            if constexpr (COLUMNS == 1 && sizeof(T) == 4) /* in FP64 masks take too many registers: 2 to 14 % slower */
+            if constexpr (COLUMNS == 1 && sizeof(T) == 4) /* in FP64 up to 12 % slower */
                 s.template rows_masked<UX, BLOCK_X, V, true>();
             else
                 s.template rows<UX>();

@@ -155,7 +155,7 @@ static double predict_slim(const struct gg_choice *way, const struct gg_gemm *p,
     const double blocks = kmajor ? rounds * (SLIM_BLOCK + SLIM_LINE * lines) : 0;
     const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
     return GG_LAUNCH + loads * slim_slow(row, kmajor) +
-           gg_at_least(gg_longer(clocks, blocks) / (arch->clock_mhz * 1e6), memory * gg_at_least(1, 0.5 / busy));
+           gg_at_least(gg_longer(clocks, blocks) / (arch->clock_mhz * 1e6), memory / busy);
 }
 
 /* Seconds of a GG_SLIM_TMA row. Memory is read at 1 / SLIM_TMA of its rate; SLIM_ELEMENTS: what

@@ -221,14 +221,14 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
 }
 
 /* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long:
- * 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand, all
- * GG_SKINNY rows are for GPUs without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with
+ * 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut,
+ * all GG_SKINNY rows are for GPUs without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with
  * multistage_…_32x32 (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
     if (row->role == GG_SKINNY)
-        return arch->cc == 90 && (kmajor || row->tile_n == 16);
+        return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
     return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !kmajor);
 }
 
