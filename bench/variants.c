@@ -96,6 +96,8 @@ static void add(const char *name, CUfunction function, const struct gg_gemm *p, 
             return;
         if (choice.cluster <= 1 && choice.groups > 1 && choice.splits > 1 && gg_half_pieces(&choice, p) < 0) /* not evenly */
             return;
+        if (choice.cluster <= 1 && gg_own_pieces(&choice) > 1 && !(row->role == GG_TMA_ONCE && row->type == GG_S)) /* no single blocks */
+            return;
     }
     contestants[count++] = (struct contestant){.name = name, .function = function, .choice = choice};
 }

@@ -60,8 +60,9 @@ struct gg_choice {
     int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along k; 1: no
                  * tile is shared */
     double seconds;       /* predicted time on the device, launch included */
-    int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks, or among `groups` blocks. With
-                           * splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as `splits` leaves for them */
+    int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks; FP32's GG_TMA_ONCE also among
+                           * single blocks, cluster 1. With splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as
+                           * `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
     bool wide;            /* GG_SLIM for vectors: each block has GG_WIDE rows of the large operand */

@@ -51,6 +51,7 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         CHECK(x->cluster <= 1 || x->splits == 1, "%s: both ways of cutting k", name);
         CHECK(x->cluster <= GG_LARGEST_CLUSTER && (x->cluster <= 1 || x->cluster * x->groups <= steps), "%s: %d x %d pieces of %lld steps", name,
               x->cluster, x->groups, (long long)steps);
+        CHECK(x->cluster > 1 || gg_own_pieces(x) == 1 || (row->role == GG_TMA_ONCE && row->type == GG_S), "%s: single blocks share a tile", name);
         CHECK(x->groups <= 1 || x->splits > 1 || (tiles * x->cluster * x->groups <= room && tiles * x->cluster * x->groups <= GG_FLAGS),
               "%s: %lld x %d x %d blocks", name, (long long)tiles, x->cluster, x->groups);
         if (x->groups > 1 && x->splits > 1) { /* all tiles shared evenly */
@@ -253,7 +254,7 @@ int main(void)
     check_in_one();
     uint64_t seed = 20261121, kinds_seed = 1;
     check_kinds(&kinds_seed);
-    int clusters = 0, groups = 0, shared = 0, evenly = 0, strips = 0;
+    int clusters = 0, singles = 0, groups = 0, shared = 0, evenly = 0, strips = 0, wide = 0;
     for (int i = 0; i < 20000; i++) {
         const struct gg_arch *gpu = &gpus[rng_below(&seed, sizeof gpus / sizeof *gpus)];
         struct gg_gemm p = {.type = rng_below(&seed, 4) ? GG_D : GG_S, .alpha = 1, .a_kmajor = rng_below(&seed, 2), .b_kmajor = rng_below(&seed, 2)};
@@ -271,6 +272,7 @@ int main(void)
             check_memory(&p, gpu);
         clusters += free_choice.cluster > 1, shared += free_choice.splits > 1, strips += free_choice.strip_m + free_choice.strip_n > 0;
         *(free_choice.splits > 1 ? &evenly : &groups) += free_choice.groups > 1;
+        singles += free_choice.cluster == 1 && gg_own_pieces(&free_choice) > 1, wide += free_choice.wide;
         const struct gg_kernel *row = &gg_kernels[rng_below(&seed, gg_kernel_count)];
         const struct gg_choice forced = gg_select(&p, gpu, row->name);
         check(&forced, &p, gpu);
@@ -284,9 +286,10 @@ int main(void)
                   (row->role == GG_SKINNY && gpu->cc == 90),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
-    CHECK(clusters > 100 && groups > 10 && shared > 100 && evenly > 100 && strips > 100, "hardly any is cut: %d %d %d %d %d", clusters, groups,
-          shared, evenly, strips);
-    printf("20000 problems: %d in clusters, %d in several a tile, %d shared, %d of them evenly, %d with strips; %d failures\n", clusters, groups,
-           shared, evenly, strips, (int)test_failures);
+    CHECK(clusters > 100 && singles > 10 && groups > 10 && shared > 100 && evenly > 100 && strips > 100 && wide > 10,
+          "hardly any is cut: %d %d %d %d %d %d, or wide: %d", clusters, singles, groups, shared, evenly, strips, wide);
+    printf("20000 problems: %d in clusters, %d in several a tile, of which %d in single blocks, %d shared, %d of them evenly, %d with strips, %d in "
+           "wide blocks; %d failures\n",
+           clusters, groups, singles, shared, evenly, strips, wide, (int)test_failures);
     return test_failures > 0;
 }
