@@ -45,7 +45,7 @@ struct gg_args {
     int64_t m, n, k;
     int64_t shared_tiles;           /* so many last tiles of C are shared along k by all blocks, see tile.cuh; 0: none */
     int32_t splits;                 /* skinny: pieces of k, each of whose sums go to workspace; 1: k is not cut. slim, GG_TMA…: blocks of a cluster */
-    int32_t groups;                 /* GG_TMA…: clusters that share a tile's k; or FP64 blocks, where each tile has so many; else 1 */
+    int32_t groups;                 /* GG_TMA…: clusters, or single blocks, that share a tile's k; else 1 */
     uint32_t *verdict;              /* tensor tiers: GG_NOT_* of this call; NULL: this kernel does not belong to a chain */
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
     uint8_t a_kmajor, b_kmajor;     /* as in struct gg_gemm */

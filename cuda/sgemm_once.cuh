@@ -220,7 +220,7 @@ struct sgemm_once {
         const gg_out<float, TILE_M, TILE_N> out(p, place);
         const unsigned to = shared + ((thread / GROUP) * VECTORS + thread % GROUP) * 16;
         block_barrier(); /* after this the ring's memory is free: all stages have been read */
-        ffma.for_each(gg_one(p), [&](int, int, const float (&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
+        ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
         block_barrier();
         const auto summed = [&](int at) {
             float4 sum = load_shared(shared + at * 16);
@@ -230,8 +230,8 @@ struct sgemm_once {
             return sum;
         };
         /* In vectors: little code in one piece, because in a short call it comes from memory. */
-        const bool alone = p.splits * p.groups == 1;
-        if (PLAIN && alone && out.plain()) {
+        const bool whole = p.splits * p.groups == 1; /* this block has summed all of k */
+        if (PLAIN && whole && out.plain()) {
             const int m = tile.m0 + at_m(thread), n = tile.n0 + at_n(thread);
             float *const c = out.c + m + n * out.ld;
 #pragma unroll
@@ -248,15 +248,15 @@ struct sgemm_once {
 #pragma unroll(BY_ROWS ? 1 : 1024)
         for (int at = thread; at < VECTORS; at += THREADS) {
             const float4 sum = summed(at);
-            if (alone)
+            if (whole)
                 put<BY_ROWS>(out, tile, shared, at, sum);
             else
                 store_shared(shared + at * 16, sum);
         }
-        if (alone)
+        if (whole)
             return;
 
-        /* Every block of a cluster adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. What
+        /* Every block of a cluster, which may be a single one, adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. What
          * needs no waiting is done between arriving and waiting. */
         cluster_arrive_shared();
         const int rank = cluster_rank(), unit = cluster_index(), fate = tile.piece.fate, first = fate == COLLECT ? unit + 1 - p.groups : unit;

@@ -57,8 +57,8 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
     using vector = slim_vector<T>;
     static constexpr bool PAIRS = sizeof(T) == 4 && COLUMNS > 4;
     static constexpr int V = vector::SIZE, GROUP = 32 * V, SLICES = THREADS / LANES;
-    static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, BLOCK_E = COLUMNS == 1 ? GG_WIDE : BLOCK_X;
-    static constexpr int MOST = BLOCK_E > BLOCK_K ? BLOCK_E : BLOCK_K;
+    static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, BLOCK_WIDE = COLUMNS == 1 ? GG_WIDE : BLOCK_X;
+    static constexpr int MOST = BLOCK_WIDE > BLOCK_K ? BLOCK_WIDE : BLOCK_K;
     static constexpr int PITCH = CHUNK + V;                             /* of Y in shared memory, [column][k], where k is contiguous in X */
     static constexpr int PITCH_X = COLUMNS > 4 ? COLUMNS + V : COLUMNS; /* else, as [k][column] */
     static constexpr int BUFFER = COLUMNS * PITCH > CHUNK *PITCH_X ? COLUMNS * PITCH : CHUNK * PITCH_X;
@@ -84,7 +84,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         vec = swapped ? p.b_vec : p.a_vec;
         const unsigned shift = __ffs(p.splits) - 1; /* a power of two */
         rank = block & (p.splits - 1);
-        block_x = int64_t(block >> shift) * (kmajor ? BLOCK_K : wide() ? BLOCK_E : BLOCK_X);
+        block_x = int64_t(block >> shift) * (kmajor ? BLOCK_K : wide() ? BLOCK_WIDE : BLOCK_X);
         const int unit = kmajor ? GROUP : 1;
         const int64_t units = (p.k + unit - 1) / unit;
         first = min(p.k, (units * rank >> shift) * unit);
@@ -512,7 +512,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             else
                 s.template dots_by_elements<32 / ROWS>();
         } else if (s.wide())
-            s.template rows_masked<64 / sizeof(T), BLOCK_E, 4, false>();
+            s.template rows_masked<64 / sizeof(T), BLOCK_WIDE, 4, false>();
         else if (s.vec && (s.block_x + BLOCK_X <= s.size_x || s.size_x % V == 0)) {
             if constexpr (COLUMNS == 1 && sizeof(T) == 4) /* in FP64 up to 12 % slower */
                 s.template rows_masked<UX, BLOCK_X, V, true>();
@@ -525,7 +525,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         if (again.kmajor)
             again.template finish<BLOCK_K>();
         else if (again.wide())
-            again.template finish<BLOCK_E>();
+            again.template finish<BLOCK_WIDE>();
         else
             again.template finish<BLOCK_X>();
         gg_gate_end(p);

@@ -138,6 +138,7 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
  * where k is no whole turn. So many short rows are slow: 1x1000000x16 took slim_s1 6 times as long as multistage_s_32x32. */
 enum { SLIM_BLOCK = 3000, SLIM_LINE = 1400, SLIM_LINES = 4 };
 
+/* Seconds of a GG_SLIM row. Each SM reads its share of what the memory gives, some 30 GB/s, and no more where others are idle. */
 static double predict_slim(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_kernel *const row = way->kernel;
@@ -145,17 +146,15 @@ static double predict_slim(const struct gg_choice *way, const struct gg_gemm *p,
     const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor, y_kmajor = b_large ? p->a_kmajor : p->b_kmajor;
     const int64_t x = b_large ? p->n : p->m;
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
-    const double busy = gg_min(gg_slim_blocks(row, p, way->wide) * pieces, arch->sms) / (double)arch->sms,
-                 rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
+    const int64_t blocks = gg_slim_blocks(row, p, way->wide) * pieces;
+    const double busy = gg_min(blocks, arch->sms) / (double)arch->sms, rate = row->rate * SLIM_RATE[kmajor][y_kmajor];
     const double clocks = 2 * (double)x * row->tile_n * k / (rate * arch->sms * busy) + row->start;
     const double memory = (row->tile_n == 16 ? 1.3 : 0.95) * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     const bool slow = gg_unaligned_large(row, p) || (!kmajor && x % row->tile_m != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
     const double lines = gg_min(gg_ceil_div(gg_ceil_div(p->k, pieces) * (int64_t)size, 512), SLIM_LINES);
-    const double rounds = gg_at_least((double)gg_slim_blocks(row, p, way->wide) * pieces / (arch->sms * row->per_sm), 1);
-    const double blocks = kmajor ? rounds * (SLIM_BLOCK + SLIM_LINE * lines) : 0;
+    const double rounds = gg_at_least((double)blocks / (arch->sms * row->per_sm), 1), least = kmajor ? rounds * (SLIM_BLOCK + SLIM_LINE * lines) : 0;
     const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
-    return GG_LAUNCH + loads * slim_slow(row, kmajor) +
-           gg_at_least(gg_longer(clocks, blocks) / (arch->clock_mhz * 1e6), memory / busy);
+    return GG_LAUNCH + loads * slim_slow(row, kmajor) + gg_at_least(gg_longer(clocks, least) / (arch->clock_mhz * 1e6), memory / busy);
 }
 
 /* Seconds of a GG_SLIM_TMA row. Memory is read at 1 / SLIM_TMA of its rate; SLIM_ELEMENTS: what

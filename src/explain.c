@@ -96,7 +96,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
                                     .predicted_cpu = d.seconds_cpu,
                                     .predicted_gpu = d.seconds_gpu,
                                     .predicted_kernel = d.choice.kernel ? d.choice.seconds : 0,
-                                    .pieces = gg_own_pieces(&d.choice) > 1 ? gg_own_pieces(&d.choice) : d.choice.splits,
+                                    .pieces = gg_own_pieces(&d.choice) * d.choice.splits /* one of them is 1 */,
                                     .assumed = (cpu_seen ? 0 : 1) | (gg_rates_measured() ? 0 : 2)};
     memset(decision, 0, size);
     memcpy(decision, &told, size < sizeof told ? size : sizeof told);

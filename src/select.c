@@ -220,10 +220,10 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
-/* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long:
- * 1x4096x4096 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut,
- * all GG_SKINNY rows are for GPUs without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with
- * multistage_…_32x32 (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). */
+/* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096
+ * 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows are for GPUs
+ * without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32 (7x3001x3001,
+ * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
@@ -238,7 +238,7 @@ static int idle_sms(const struct gg_choice *choice, const struct gg_gemm *p, con
     const struct gg_kernel *row = choice->kernel;
     if (row->per_sm > 1 || gg_is_tiled(row))
         return 0;
-    const int64_t tiles = gg_tiles(row, p), each = gg_own_pieces(choice) > 1 ? gg_own_pieces(choice) : gg_team(row);
+    const int64_t tiles = gg_tiles(row, p), each = gg_own_pieces(choice) * gg_team(row);
     const int64_t blocks = gg_shared_tiles(tiles, choice->splits) > 0 ? choice->splits * gg_team(row) : tiles * each;
     return blocks < arch->sms ? arch->sms - (int)blocks : 0;
 }
@@ -293,7 +293,7 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
     } else if (row->role == GG_SLIM_TMA) {
         best = best_slim_tma(row, p, arch);
     } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM) {
-        /* Wide blocks need less of the memory, but must be enough: 20001x1x2001 1.12 times as fast with 157, 8001x1x8001 0.93 with 63. */
+        /* Wide blocks need less of the memory, but must be enough: 20001x1x2001 1.09 times as fast with 157, 8001x1x8001 0.93 with 63. */
         const bool wide = gg_prefers_wide(row, p) && gg_slim_blocks(row, p, true) >= arch->sms;
         const int splits = gg_is_chain(row) ? 1 : row->role == GG_SKINNY ? pieces(row, p, arch) : slim_pieces(row, p, arch, wide);
         consider(&best, (struct gg_choice){.kernel = row, .splits = splits, .wide = wide}, p, arch);
