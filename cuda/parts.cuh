@@ -3,9 +3,9 @@
  *
  * The work of a unit (a block or a cluster) is a list of pieces, a piece being k steps [first, first + count) of a tile. Large C: persistent blocks
  * take whole tiles in turn and share the last ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: one cluster per
- * tile, a piece of k per block, or several clusters, or single blocks, per tile. Parts that pass between units go through the workspace; a flag in front of it says that
- * one is there. A unit waits only for units with smaller indices, which are running by then. Parts are added in the order of k: sums depend on the
- * grid, never on timing. */
+ * tile, a piece of k per block, or several clusters, or single blocks, per tile. Parts that pass between units go through the workspace; a flag in
+ * front of it says that one is there. A unit waits only for units with smaller indices, which are running by then. Parts are added in the order of k:
+ * sums depend on the grid, never on timing. */
 #ifndef GG_PARTS_CUH
 #define GG_PARTS_CUH
 
