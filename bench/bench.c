@@ -2,18 +2,18 @@
  *
  *   bench [--list square,odd] [--sizes 1024,4097x4099x4093,4096+1,4096@1] [--types sd] [--layouts NN,NT,TN,TT] [--seconds 0.25] [--csv FILE]
  *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls] [--precision strict|fp32|tf32]
- *         [--data uniform|normal|wide|worst] [--block 0]
+ *         [--data uniform|normal|wide|worst] [--beta 0] [--block 0]
  *
  * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers offset by E elements. The lists `square` and `odd` are those of
  * the README; `random` is 70 shapes drawn once, uniform in the logarithm, in multiples of 1, 4, 8 or 32; `thin` has m or n up to 32, `deep` few tiles
- * of C and a long k.
+ * of C and a long k, `update` is what LAPACK asks for, with --beta 1, `many` many rows and little else.
  * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
  * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
  * --precision is that of sgemm (GPUGEMM_PRECISION), by default strict, as cuBLAS's is; any other is also compared with strict. --data: see
  * draw_family in rig.h; with worst, results are not verified.
  *
- * A table row is timed by CUDA events around each call on one stream, with beta = 0. Before each call a fill of 256 MB replaces the contents of L2,
+ * A table row is timed by CUDA events around each call on one stream. Before each call a fill of 256 MB replaces the contents of L2,
  * for every contestant alike; it also gives the host time to enqueue, so that launch latency is hidden. The contestants take turns, always in the
  * same order. After warm-up the median of as many rounds as fit into `seconds` counts, at least 5. The ratio is the other's median over ours: above 1
  * we are faster.
@@ -24,8 +24,9 @@
  * the contestant's. In brackets: the SM clock (one sample a block, in the second half) and the power in watts (from the GPU's energy counter, which
  * is coarse). This is for calls of 1 ms and more: a block is at most 800 calls.
  *
- * Every contestant's C is filled with NaN beforehand and verified at sampled elements: the error in u (|A||B|), u the rounding unit. Above k + 2 it
- * is wrong, and so is a call of ours that fails; the exit status says so. After each list the ratios to cuBLAS are summarised. */
+ * Every contestant's C is filled with NaN beforehand (with 0 if --beta says that it is read) and verified at sampled elements: the error in u
+ * (|A||B|), u the rounding unit. Above k + 2 it is wrong, and so is a call of ours that fails; the exit status says so. After each list the ratios to
+ * cuBLAS are summarised. */
 #include <getopt.h>
 
 #include "rig.h"
@@ -55,7 +56,7 @@ static struct contestant contestants[MAX_CONTESTANTS];
 static int contestant_count, cublas_index = -1;
 
 static const char *precision = "strict", *family = "uniform", *types = "sd", *layouts = "NN,NT,TN,TT", *sizes, *lists;
-static double seconds = 0.25, block_seconds;
+static double seconds = 0.25, block_seconds, beta;
 static FILE *csv;
 static device_ptr operands[3];
 
@@ -65,10 +66,10 @@ static bool run_ours(const struct contestant *self, const struct problem *p)
 {
     enum gpugemm_transpose ta = p->ta ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS, tb = p->tb ? GPUGEMM_TRANS : GPUGEMM_NO_TRANS;
     if (p->dbl)
-        return self->dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (double *)p->a, p->lda, (double *)p->b, p->ldb, 0, (double *)p->c, p->ldc,
-                           stream) == 0;
-    return self->sgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (float *)p->a, p->lda, (float *)p->b, p->ldb, 0, (float *)p->c, p->ldc,
-                       stream) == 0;
+        return self->dgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (double *)p->a, p->lda, (double *)p->b, p->ldb, beta, (double *)p->c,
+                           p->ldc, stream) == 0;
+    return self->sgemm(GPUGEMM_COL_MAJOR, ta, tb, p->m, p->n, p->k, 1, (float *)p->a, p->lda, (float *)p->b, p->ldb, (float)beta, (float *)p->c,
+                       p->ldc, stream) == 0;
 }
 
 /* A library of ours that is free to choose its kernel can run every problem. */
@@ -77,19 +78,19 @@ static bool must_run(const struct contestant *self) { return self->run == run_ou
 static bool run_cublas(const struct contestant *self, const struct problem *p)
 {
     int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb, ldc = (int)p->ldc;
-    double one = 1, zero = 0;
-    float one_f = 1, zero_f = 0;
+    double one = 1;
+    float one_f = 1, beta_f = (float)beta;
     (void)self;
     if (p->dbl)
-        return cublasDgemm_v2(cublas, p->ta, p->tb, m, n, k, &one, (void *)p->a, lda, (void *)p->b, ldb, &zero, (void *)p->c, ldc) == 0;
-    return cublasSgemm_v2(cublas, p->ta, p->tb, m, n, k, &one_f, (void *)p->a, lda, (void *)p->b, ldb, &zero_f, (void *)p->c, ldc) == 0;
+        return cublasDgemm_v2(cublas, p->ta, p->tb, m, n, k, &one, (void *)p->a, lda, (void *)p->b, ldb, &beta, (void *)p->c, ldc) == 0;
+    return cublasSgemm_v2(cublas, p->ta, p->tb, m, n, k, &one_f, (void *)p->a, lda, (void *)p->b, ldb, &beta_f, (void *)p->c, ldc) == 0;
 }
 
 static bool run_ladder(const struct contestant *self, const struct problem *p)
 {
     const struct ladder_step *s = self->step;
-    struct ladder_args args = {(int)p->m, (int)p->n, (int)p->k,     (int)p->lda,   (int)p->ldb,  (int)p->ldc,
-                               1,         0,         (float *)p->a, (float *)p->b, (float *)p->c};
+    struct ladder_args args = {(int)p->m, (int)p->n,   (int)p->k,     (int)p->lda,   (int)p->ldb,  (int)p->ldc,
+                               1,         (float)beta, (float *)p->a, (float *)p->b, (float *)p->c};
     void *parameters[] = {&args};
     return !p->dbl && !p->ta && !p->tb && ladder_takes(s, &args) &&
            cuLaunchKernel(self->function, ladder_blocks(p->m, s->tile_m), ladder_blocks(p->n, s->tile_n), 1, (unsigned)s->threads, 1, 1, 0, stream,
@@ -277,10 +278,10 @@ static void time_calls(const bool *able, const struct problem *p, double times[]
             double middle = median(times[c], BATCHES);
             printf("  %s %.2f us (%.2f to %.2f)", contestants[c].name, 1e6 * middle, 1e6 * times[c][0], 1e6 * times[c][BATCHES - 1]);
             if (csv)
-                fprintf(csv, "calls,%cgemm,%c%c,%lldx%lldx%lld,%lld,%lld,%lld,%lld,%s,,%d,%.9f,%.9f,%.9f,,,,,%s,%s,%s,%s\n", p->dbl ? 'd' : 's',
+                fprintf(csv, "calls,%cgemm,%c%c,%lldx%lldx%lld,%lld,%lld,%lld,%lld,%s,,%d,%.9f,%.9f,%.9f,,,,,%s,%s,%s,%s,%g\n", p->dbl ? 'd' : 's',
                         p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->m, (long long)p->n,
                         (long long)p->k, (long long)p->off, contestants[c].name, BATCHES, middle, times[c][0], times[c][BATCHES - 1], machine,
-                        date_now(), commit, family);
+                        date_now(), commit, family, beta);
         }
     printf("\n");
 }
@@ -297,7 +298,8 @@ struct ratios {
     double most_missed;
 };
 
-/* The lower bound on time for this GPU: multiply-adds at its peak rate, or A and B read and C written once at the bandwidth that a copy reaches. */
+/* The lower bound on time for this GPU: multiply-adds at its peak rate, or A and B read and C written (and read) once at the bandwidth that a copy
+ * reaches. */
 static double peak_flops[2], bandwidth; /* by type, per second */
 
 static void find_roofline(void)
@@ -323,7 +325,7 @@ static void find_roofline(void)
 static double roofline(const struct problem *p)
 {
     double m = (double)p->m, n = (double)p->n, k = (double)p->k;
-    return fmax(2 * m * n * k / peak_flops[p->dbl], (m * k + k * n + m * n) * (p->dbl ? 8 : 4) / bandwidth);
+    return fmax(2 * m * n * k / peak_flops[p->dbl], (m * k + k * n + (beta == 0 ? 1 : 2) * m * n) * (p->dbl ? 8 : 4) / bandwidth);
 }
 
 static void summarise(const struct ratios *all, const char *title, int64_t low, int64_t high)
@@ -359,7 +361,7 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     printf("%cgemm %c%c %-18s", p.dbl ? 'd' : 's', p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', size);
     int sampled = draw_samples(&p, samples);
     for (int c = 0; c < contestant_count; c++) {
-        cuMemsetD32Async(p.c, ~0u, (size_t)(p.ldc * p.n) * element / 4, stream), cuStreamSynchronize(stream);
+        cuMemsetD32Async(p.c, beta == 0 ? ~0u : 0, (size_t)(p.ldc * p.n) * element / 4, stream), cuStreamSynchronize(stream);
         double start = now();
         able[c] = contestants[c].run(&contestants[c], &p);
         cuStreamSynchronize(stream);
@@ -407,10 +409,10 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
         if (!(error[c] <= limit))
             printf(" WRONG");
         if (csv)
-            fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%.3f,%d,%s,%s,%s,%s\n", list, p.dbl ? 'd' : 's',
+            fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%.3f,%d,%s,%s,%s,%s,%g\n", list, p.dbl ? 'd' : 's',
                     p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', size, (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.off, contestants[c].name,
                     c ? "" : decision.kernel, rounds, medians[c], times[c][0], times[c][rounds - 1], tflops, ratio, error[c], clock, machine,
-                    date_now(), commit, family);
+                    date_now(), commit, family, beta);
         if (c == cublas_index && c && able[0] && ratios->count < 1024) {
             ratios->ratio[ratios->count] = ratio;
             ratios->n[ratios->count] = p.m == p.n && p.n == p.k && p.lda == p.m && !p.off ? p.m : 0;
@@ -423,9 +425,9 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     printf("   %.0f %% of the roofline; %d %s, %d MHz, error %.2f u  %s\n", able[0] ? 100 * bound / medians[0] : 0, rounds,
            block_seconds > 0 ? "blocks" : "rounds", clock, error[0], decision.kernel);
     if (csv)
-        fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,roofline,,,%.9f,,,%.4f,,,,%s,%s,%s,%s\n", list, p.dbl ? 'd' : 's', p.ta ? 'T' : 'N',
+        fprintf(csv, "%s,%cgemm,%c%c,%s,%lld,%lld,%lld,%lld,roofline,,,%.9f,,,%.4f,,,,%s,%s,%s,%s,%g\n", list, p.dbl ? 'd' : 's', p.ta ? 'T' : 'N',
                 p.tb ? 'T' : 'N', size, (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.off, bound, tflops, machine, date_now(), commit,
-                family);
+                family, beta);
     fflush(stdout);
     return right;
 }
@@ -513,6 +515,11 @@ static const struct {
                       "300x6x20000,7x3001x3001,32x16384x16384,20x8192x8192,32x4096x4096,2048x32x6528,17x1000x1000"},
              {"deep", "192x192x16384,256x256x16384,256x256x4096,320x320x8192,320x320x20000,384x384x16384,448x448x16384,144x400x20000,300x700x12000,"
                       "128x320x16384,96x128x30000,200x200x8000"},
+             {"update", "8192x8192x128,8192x8192x32,4096x4096x64,4096x4096x128,4096x4096x256,2000x2000x64,2000x2000x128,1000x1000x64,500x500x64,"
+                        "3000x3000x200,10000x2000x64,300x2000x100,64x4096x4096,4096x64x4096,2000x2000x64+6192,2048x2048x2048+6144,4096x128x128+4096,"
+                        "2001x2001x65,300,384,512,1024,1500,2039,4096"},
+             {"many", "1000000x1x4,1000000x1x16,1000000x1x64,1000000x3x3,1000000x3x32,1000000x8x8,1000000x16x1,1000000x16x16,1000000x16x64,"
+                      "100000x3x16,100000x8x8,3x1000000x8,16x1000000x16"},
              {"ladder", "128,256,512,768,1024,1536,2048,3072,4096,6144,8192"}};
 
 int main(int argc, char **argv)
@@ -520,10 +527,10 @@ int main(int argc, char **argv)
     int calls = 0;
     const char *csv_path = NULL, *cublas_path = NULL, *ladder_folder = NULL, *libs[MAX_CONTESTANTS] = {"build/libgpugemm.so"};
     int lib_count = 0;
-    const struct option options[] = {
-        {"types", 1, 0, 't'},    {"layouts", 1, 0, 'y'},   {"sizes", 1, 0, 'n'},  {"list", 1, 0, 'i'},   {"seconds", 1, 0, 's'},
-        {"csv", 1, 0, 'c'},      {"lib", 1, 0, 'l'},       {"cublas", 1, 0, 'u'}, {"ladder", 1, 0, 'd'}, {"commit", 1, 0, 'g'},
-        {"calls", 0, &calls, 1}, {"precision", 1, 0, 'p'}, {"data", 1, 0, 'f'},   {"block", 1, 0, 'b'},  {0}};
+    const struct option options[] = {{"types", 1, 0, 't'},   {"layouts", 1, 0, 'y'}, {"sizes", 1, 0, 'n'},    {"list", 1, 0, 'i'},
+                                     {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'},     {"lib", 1, 0, 'l'},      {"cublas", 1, 0, 'u'},
+                                     {"ladder", 1, 0, 'd'},  {"commit", 1, 0, 'g'},  {"calls", 0, &calls, 1}, {"precision", 1, 0, 'p'},
+                                     {"data", 1, 0, 'f'},    {"block", 1, 0, 'b'},   {"beta", 1, 0, 'e'},     {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 't': types = optarg; break;
@@ -532,6 +539,7 @@ int main(int argc, char **argv)
         case 'i': lists = optarg; break;
         case 's': seconds = strtod(optarg, NULL); break;
         case 'b': block_seconds = strtod(optarg, NULL); break;
+        case 'e': beta = strtod(optarg, NULL); break;
         case 'c': csv_path = optarg; break;
         case 'l': libs[lib_count++ % MAX_CONTESTANTS] = optarg; break;
         case 'u': cublas_path = optarg; break;
@@ -565,8 +573,9 @@ int main(int argc, char **argv)
         return perror(csv_path), 1;
     if (csv)
         fprintf(csv, "list,routine,layout,size,m,n,k,offset,library,kernel,rounds,median_s,min_s,max_s,tflops,ratio,error_u,sm_mhz,machine,date,"
-                     "commit,data\n");
-    printf("# %s; %s%s; cuBLAS %d; precision %s, %s data; %s\n", machine, strchr(commit, ' ') ? "" : "commit ", commit, version, precision, family,
+                     "commit,data,beta\n");
+    printf("# %s; %s%s; cuBLAS %d; precision %s, %s data, beta %g; %s\n", machine, strchr(commit, ' ') ? "" : "commit ", commit, version, precision,
+           family, beta,
            calls ? "time of a call on the host, median (least to most) of batches"
                  : "TFLOP/s, then how many times as long as the first the others take");
     find_roofline();

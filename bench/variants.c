@@ -1,14 +1,16 @@
 /* variants.c — times other machine code of one row of cuda/kernels.def, and other ways to cut k, against what the library does now.
  *
  *   variants --row sgemm_tma_64x128 [--sizes 1024,511x513x8191,1024+1,1024@1] [--layouts NN,NT,TN,TT] [--cut CLUSTER:GROUPS:SPLITS]...
- *            [--rounds 9] [--launches 4] [--cold] [CUBIN...]
+ *            [--rounds 9] [--launches 4] [--cold] [--update] [CUBIN...]
  *
  * Each CUBIN holds the row's kernel, compiled from changed sources; it is launched in place of the library's own, by launch.c, so with the same
  * arguments. --cut replaces the choice of select.c, as in struct gg_choice (0 or nothing: as chosen); all kernels are timed with each. How ptxas
  * numbers registers decides 3 % of an FFMA loop, and nothing but the clock tells how well it did: so one compiles many orders of a loop and takes the
  * fastest. 300 cubins take 6 seconds of a GPU.
  *
- *   nvcc -cubin -arch=sm_90a -O3 -std=c++17 -Icuda -Xptxas -O1 -o orders/1.cubin changed/sgemm_tma_once.cu
+ *   nvcc -cubin -arch=sm_90a -O3 -std=c++17 -Icuda -DGG_UPDATE=0 -Xptxas -O1 -o orders/1.cubin changed/sgemm_tma_once.cu
+ *
+ * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1.
  *
  * The contestants take turns, `launches` calls each, for so many rounds; the median of the rounds counts. --cold: before each call a fill of 256 MB
  * replaces the contents of L2, as in bench. First is the library's kernel, twice: the difference of the two is the noise. Prints for each its time in
@@ -46,7 +48,7 @@ static struct {
     int cluster, groups, splits;
 } cuts[CUTS];
 static int cut_count, rounds = 9, launches = 4;
-static bool cold;
+static bool cold, update;
 static void *flush;
 static gg_event from[MOST_ROUNDS], to[MOST_ROUNDS]; /* around calls */
 
@@ -105,7 +107,7 @@ static void add(const char *name, CUfunction function, const struct gg_gemm *p, 
 static void run(const struct contestant *c, const struct gg_gemm *p)
 {
     struct gg_device_state *state = gg_state_of(dev);
-    _Atomic(CUfunction) *place = &state->functions[row - gg_kernels];
+    _Atomic(CUfunction) *place = &state->functions[update][row - gg_kernels];
     const CUfunction own = atomic_load(place);
     if (c->function)
         atomic_store(place, c->function);
@@ -179,7 +181,8 @@ static void measure(const char *size, const char *layout, char **cubins, const C
     if (!read_size(size, &s))
         stop("not a size: ", size);
     const bool ta = layout[0] == 'T', tb = layout[1] == 'T';
-    struct gg_gemm p = {.type = row->type, .precision = GG_STRICT, .m = s.m, .n = s.n, .k = s.k, .alpha = 1, .a_kmajor = ta, .b_kmajor = !tb};
+    struct gg_gemm p = {
+        .type = row->type, .precision = GG_STRICT, .m = s.m, .n = s.n, .k = s.k, .alpha = 1, .beta = update, .a_kmajor = ta, .b_kmajor = !tb};
     p.lda = (ta ? p.k : p.m) + s.pitch, p.ldb = (tb ? p.n : p.k) + s.pitch, p.ldc = p.m + s.pitch;
     const int64_t bytes = (int64_t)gg_size(row->type), elements = p.ldc * p.n;
     char *const a = operand((size_t)(p.lda * (ta ? p.m : p.k) * bytes), s.offset);
@@ -202,7 +205,7 @@ static void measure(const char *size, const char *layout, char **cubins, const C
     need(expected && got, "memory");
     double *apart = calloc((size_t)count, sizeof *apart);
     for (int i = 0; i < count; i++) {
-        need(gg_gpu_fill(c, 0xff, (size_t)(elements * bytes), stream), "fill");
+        need(gg_gpu_fill(c, update ? 0 : 0xff, (size_t)(elements * bytes), stream), "fill");
         run(&contestants[i], &p);
         void *const copy = i == 0 ? expected : got;
         need(gg_gpu_copy(copy, c, (size_t)(elements * bytes), stream) && gg_gpu_stream_sync(stream), contestants[i].name);
@@ -229,8 +232,9 @@ static void measure(const char *size, const char *layout, char **cubins, const C
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"row", 1, 0, 'k'},    {"sizes", 1, 0, 's'},    {"layouts", 1, 0, 'l'}, {"cut", 1, 0, 'c'},
-                                            {"rounds", 1, 0, 'r'}, {"launches", 1, 0, 'n'}, {"cold", 0, 0, 'f'},    {0}};
+    static const struct option options[] = {{"row", 1, 0, 'k'},  {"sizes", 1, 0, 's'},  {"layouts", 1, 0, 'l'},
+                                            {"cut", 1, 0, 'c'},  {"rounds", 1, 0, 'r'}, {"launches", 1, 0, 'n'},
+                                            {"cold", 0, 0, 'f'}, {"update", 0, 0, 'u'}, {0}};
     char all_sizes[] = "1024", all_layouts[] = "NN,NT,TN,TT", *sizes = all_sizes, *layouts = all_layouts;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (option) {
@@ -248,12 +252,14 @@ int main(int argc, char **argv)
         case 'r': rounds = atoi(optarg); break;
         case 'n': launches = atoi(optarg); break;
         case 'f': cold = true; break;
+        case 'u': update = true; break;
         default: return 64;
         }
+    update = update && row && row->image[0] != row->image[1];
     if (!row || rounds < 1 || rounds > MOST_ROUNDS || launches < 1 || launches > MOST_ROUNDS) {
         fprintf(stderr,
                 "usage: variants --row ROW [--sizes ...] [--layouts ...] [--cut CLUSTER:GROUPS:SPLITS]... [--rounds 9] [--launches 4] [--cold]"
-                " [CUBIN...]\n");
+                " [--update] [CUBIN...]\n");
         return 64;
     }
     if (!gg_gpu_wait(GG_PATIENCE))

@@ -1,4 +1,6 @@
-# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>. The
+# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>, and
+# gg_image_<stem>_update for calls that read C. They are the same image where both kinds of calls run the same code, else the file is compiled twice,
+# with GG_UPDATE 0 and 1 (cuda/tile.cuh). The
 # report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would
 # link the CUDA runtime, which the library does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
@@ -68,27 +70,48 @@ function(gpugemm_embed_kernels result)
   foreach(kernel ${kernels})
     cmake_path(GET kernel STEM stem)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
+    set(update ${image})
+    set(compilations ${stem})
+    if(stem MATCHES "^(dgemm.*|multistage.*|sgemm.*|tensor_(once|pair)|tiled)$")
+      set(update ${image}_update)
+      list(APPEND compilations ${stem}_update)
+    endif()
     set(level 3)
     if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")
       set(level 1) # the reason is in cuda/ffma.cuh
     endif()
-    add_custom_command(OUTPUT ${image}.fatbin
-      COMMAND sh -c "\"$0\" \"$@\" 2> '${image}.log' || { cat '${image}.log' >&2; exit 1; }; grep -i 'warning' '${image}.log' >&2 || :"
-              ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -Xptxas -v,-O${level} -I${CMAKE_CURRENT_SOURCE_DIR}/cuda
-              -MD -MF ${image}.d -MT ${image}.fatbin -o ${image}.fatbin ${kernel}
-      DEPENDS ${kernel} DEPFILE ${image}.d COMMENT "Compiling kernels ${stem}.cu" VERBATIM)
+    foreach(compilation ${compilations})
+      set(out ${CMAKE_CURRENT_BINARY_DIR}/cuda/${compilation})
+      set(define)
+      if(compilations MATCHES ";")
+        string(REGEX MATCH "_update$" is_update ${compilation})
+        set(define -DGG_UPDATE=$<BOOL:${is_update}>)
+      endif()
+      add_custom_command(OUTPUT ${out}.fatbin
+        COMMAND sh -c "\"$0\" \"$@\" 2> '${out}.log' || { cat '${out}.log' >&2; exit 1; }; grep -i 'warning' '${out}.log' >&2 || :"
+                ${GPUGEMM_NVCC} -fatbin ${gencode} -O3 -std=c++17 ${werror} -Xptxas -v,-O${level} -I${CMAKE_CURRENT_SOURCE_DIR}/cuda ${define}
+                -MD -MF ${out}.d -MT ${out}.fatbin -o ${out}.fatbin ${kernel}
+        DEPENDS ${kernel} DEPFILE ${out}.d COMMENT "Compiling kernels ${compilation}" VERBATIM)
+    endforeach()
+    if(update STREQUAL image)
+      set(second "    .set gg_image_${stem}_update, gg_image_${stem}")
+    else()
+      set(second "    .balign 64\ngg_image_${stem}_update:\n    .incbin \"${update}.fatbin\"\n    .size gg_image_${stem}_update, . - gg_image_${stem}_update")
+    endif()
     file(CONFIGURE OUTPUT ${image}.S @ONLY CONTENT [[
     .section .rodata
     .balign 64
-    .globl gg_image_@stem@
-    .hidden gg_image_@stem@
+    .globl gg_image_@stem@, gg_image_@stem@_update
+    .hidden gg_image_@stem@, gg_image_@stem@_update
     .type gg_image_@stem@, %object
+    .type gg_image_@stem@_update, %object
 gg_image_@stem@:
     .incbin "@image@.fatbin"
     .size gg_image_@stem@, . - gg_image_@stem@
+@second@
     .section .note.GNU-stack, "", %progbits
 ]])
-    set_property(SOURCE ${image}.S APPEND PROPERTY OBJECT_DEPENDS ${image}.fatbin)
+    set_property(SOURCE ${image}.S APPEND PROPERTY OBJECT_DEPENDS ${image}.fatbin ${update}.fatbin)
     list(APPEND images ${image}.S)
   endforeach()
   set(${result} ${images} PARENT_SCOPE)

@@ -79,26 +79,31 @@ template <int TILE_M, int TILE_N, int TILE_K, int STAGES_, int WARPS_M, int WARP
         asm("" : "+r"(m), "+r"(n)); /* opaque: keeps what depends on them here, out of registers of the main loop */
         const gg_out<double, TILE_M, TILE_N> out(p, tile);
         double *partial = reinterpret_cast<double *>(shared);
+        const auto row = [&](int x) { return m + product::row(x / 4 / FN, x % 4); };
+        const auto column = [&](int x) { return n + product::column(x / 4 % FN, x % 4); };
+        const auto sum = [&](int x) { return dmma.sum[x / 4 / FN][x / 4 % FN][x % 4]; };
+        if constexpr (SLICES == 1) {
+            gg_put_all<FM * FN * 4, 8>(
+                out.reads(), [&](int x) { return out.old(tile.m0 + row(x), tile.n0 + column(x)); },
+                [&](int x, double was) { out.put(tile.m0 + row(x), tile.n0 + column(x), sum(x), was); });
+        } else {
 #pragma unroll
-        for (int i = 0; i < FM; i++)
-#pragma unroll
-            for (int j = 0; j < FN; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int mm = m + product::row(i, e), nn = n + product::column(j, e);
-                    if constexpr (SLICES == 1)
-                        out.put(tile.m0 + mm, tile.n0 + nn, dmma.sum[i][j][e]);
-                    else
-                        partial[(slice * TILE_N + nn) * TILE_M + mm] = dmma.sum[i][j][e];
-                }
-        if constexpr (SLICES > 1) {
+            for (int x = 0; x < FM * FN * 4; x++)
+                partial[(slice * TILE_N + column(x)) * TILE_M + row(x)] = sum(x);
             gg_consumer_barrier();
-            for (int at = threadIdx.x; at < TILE_M * TILE_N; at += GG_CONSUMERS) {
-                double v = 0;
+            constexpr int AT_ONCE = 4;
+#pragma unroll 1
+            for (int from = threadIdx.x; from < TILE_M * TILE_N; from += AT_ONCE * GG_CONSUMERS) {
+                const auto at = [&](int x) { return from + x * GG_CONSUMERS; };
+                gg_put_all<AT_ONCE, AT_ONCE>(
+                    out.reads(), [&](int x) { return out.old(tile.m0 + at(x) % TILE_M, tile.n0 + at(x) / TILE_M); },
+                    [&](int x, double was) {
+                        double v = 0;
 #pragma unroll
-                for (int s = 0; s < SLICES; s++)
-                    v += partial[s * (TILE_M * TILE_N) + at];
-                out.put(tile.m0 + at % TILE_M, tile.n0 + at / TILE_M, v);
+                        for (int s = 0; s < SLICES; s++)
+                            v += partial[s * (TILE_M * TILE_N) + at(x)];
+                        out.put(tile.m0 + at(x) % TILE_M, tile.n0 + at(x) / TILE_M, v, was);
+                    });
             }
             gg_consumer_barrier();
         }

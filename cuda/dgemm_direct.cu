@@ -123,6 +123,7 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
         const operand b = start(p.b, p.ldb, p.b_kmajor, n + g, k, all_n, all_k);
         const int steps = ((all_k + 15) / 16 - int(group) + WARPS_K - 1) / WARPS_K;
         clear(sum);
+        gg_fetch_c<double, TILE_M, TILE_N>(p, m0, n0, thread, THREADS);
         if (m0 + TILE_M <= all_m && n0 + TILE_N <= all_n && all_k % 16 == 0 && p.a_vec && p.b_vec)
             layouts<true>(p, a, b, steps);
         else
@@ -170,16 +171,16 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
             v.x *= p.alpha, v.y *= p.alpha;
             if (p.c_vec && row + 1 < left_m) {
                 double2 *const both = reinterpret_cast<double2 *>(to);
-                if (p.beta != 0) {
+                if (GG_UPDATE) {
                     const double2 old = *both;
                     v.x += p.beta * old.x, v.y += p.beta * old.y;
                 }
                 *both = v;
                 continue;
             }
-            to[0] = p.beta == 0 ? v.x : v.x + p.beta * to[0];
+            to[0] = GG_UPDATE ? v.x + p.beta * to[0] : v.x;
             if (row + 1 < left_m)
-                to[1] = p.beta == 0 ? v.y : v.y + p.beta * to[1];
+                to[1] = GG_UPDATE ? v.y + p.beta * to[1] : v.y;
         }
     }
 };

@@ -219,34 +219,46 @@ template <typename ROW> struct dgemm_sums : ROW {
 
         /* Everything this thread stores is inside C and aligned in pairs, and C is not read. Then little code suffices, which counts where it runs
          * once. */
-        __device__ bool plain() const { return pairs && beta == 0 && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
+        __device__ bool plain() const { return !GG_UPDATE && pairs && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
 
         /* The same for what is inside C: all pairs are whole. */
-        __device__ bool whole_pairs() const { return pairs && beta == 0 && left_m % 2 == 0; }
+        __device__ bool whole_pairs() const { return !GG_UPDATE && pairs && left_m % 2 == 0; }
         __device__ bool inside(int i, int j, int e) const { return row(i, j, e) < left_m && column(i, j, e) < left_n; }
 
         __device__ double2 *at(int i, int j, int e) const { return reinterpret_cast<double2 *>(c + row(i, j, e) + column(i, j, e) * ldc); }
 
-        __device__ void put(int i, int j, int e, double x, double y) const
+        /* What C is there before, where it counts. See gg_put_all. */
+        __device__ double2 old(int i, int j, int e) const
+        {
+            double2 was = {};
+            const int left = left_m - row(i, j, e);
+            if (column(i, j, e) >= left_n || left <= 0)
+                return was;
+            const double2 *const both = at(i, j, e);
+            if (pairs && left > 1)
+                return *both;
+            was.x = both->x;
+            if (left > 1)
+                was.y = both->y;
+            return was;
+        }
+
+        __device__ void put(int i, int j, int e, double x, double y, const double2 &was) const
         {
             const int left = left_m - row(i, j, e);
             if (column(i, j, e) >= left_n || left <= 0)
                 return;
             double2 *const both = at(i, j, e);
-            double *to = reinterpret_cast<double *>(both);
             x *= alpha, y *= alpha;
+            if (GG_UPDATE)
+                x += beta * was.x, y += beta * was.y;
             if (pairs && left > 1) {
-                if (beta != 0) {
-                    const double2 old = *both;
-                    x += beta * old.x, y += beta * old.y;
-                }
                 *both = make_double2(x, y);
                 return;
             }
-            *to = beta == 0 ? x : x + beta * *to;
-            to++;
+            both->x = x;
             if (left > 1)
-                *to = beta == 0 ? y : y + beta * *to;
+                both->y = y;
         }
     };
 
@@ -275,8 +287,12 @@ template <typename ROW> struct dgemm_sums : ROW {
                 if (out.inside(i, j, e))
                     *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
-            GG_EACH_SLOT
-                out.put(i, j, e, sum[i][j][e], sum[i][j][e + 2]);
+            gg_put_all<SLOTS, 8>(
+                true, [&](int s) { return out.old(s % FM, s / FM / 2, s / FM % 2); },
+                [&](int s, const double2 &was) {
+                    const double *const v = sum[s % FM][s / FM / 2] + s / FM % 2;
+                    out.put(s % FM, s / FM / 2, s / FM % 2, v[0], v[2], was);
+                });
         }
         announce(p, fate, first, unit, rank, thread);
     }
@@ -340,6 +356,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                                                                               : 1;
         constexpr bool EXACT = MOST == 1 && SLOTS / SLICES % BATCH == 0 && SLOTS % SLICES == 0;
         const bool plain = fate == WHOLE && out.plain(), whole_pairs = fate == WHOLE && out.whole_pairs();
+        const bool reads = GG_UPDATE && fate != PUBLISH;
         uint64_t base[MOST]; /* each block's shared memory */
 #pragma unroll
         for (int r = 0; MOST > 1 && r < MOST; r++)
@@ -386,6 +403,12 @@ template <typename ROW> struct dgemm_sums : ROW {
                         *out.at(s % FM, s / FM / 2, s / FM % 2) = make_double2(out.alpha * v[b][0].x, out.alpha * v[b][0].y);
                 continue;
             }
+            double2 was[BATCH] = {};
+            if (reads)
+#pragma unroll
+                for (int b = 0; b < BATCH; b++)
+                    if (const unsigned s = s0 + b; int(s) < end)
+                        was[b] = out.old(s % FM, s / FM / 2, s / FM % 2);
             wait();
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
@@ -401,7 +424,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     const double2 w = __ldcg(part(p, from, thread, s));
                     v[b][0].x += w.x, v[b][0].y += w.y;
                 }
-                out.put(s % FM, s / FM / 2, s / FM % 2, v[b][0].x, v[b][0].y);
+                out.put(s % FM, s / FM / 2, s / FM % 2, v[b][0].x, v[b][0].y, was[b]);
             }
         }
         wait(); /* where this group has no slots */

@@ -303,6 +303,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             int count = ordered(at, ORDER_COUNT);
             if (count == 0)
                 return;
+            if (GG_UPDATE && SLICES < 4 /* ptxas would spill */ && ordered(at, ORDER_FATE) != PUBLISH && (splits(p) == 1 || cluster_rank() == 0))
+                gg_fetch_c<double, TILE_M, TILE_N>(p, ordered(at, ORDER_M), ordered(at, ORDER_N), thread_index(), CONSUMERS);
             if (SLICES > 1)
                 count = (count - slice + SLICES - 1) / SLICES;
             clear(sum);

@@ -195,11 +195,13 @@ struct gg_rows {
     float *c;
     int64_t ld;
     float alpha, beta;
+    bool reads;
     int row, rows, column, columns;
 
     /* LANES: how the lanes stand (gg_lanes). m, n: the warp's first row and column. */
     template <typename LANES, typename OUT>
-    __device__ gg_rows(LANES, const OUT &out, unsigned memory, int64_t m, int64_t n) : ld(out.ld), alpha(out.alpha), beta(out.beta)
+    __device__ gg_rows(LANES, const OUT &out, unsigned memory, int64_t m, int64_t n)
+        : ld(out.ld), alpha(out.alpha), beta(out.beta), reads(out.reads())
     {
         const int lane = threadIdx.x % 32;
         to = memory + (LANES::n(lane) * PITCH + LANES::m(lane) * 4) * 4;
@@ -217,7 +219,7 @@ struct gg_rows {
         float *const at = c + i + j * ld;
         float old[4] = {};
         const auto inside = [&](int e) { return unsigned(row + i) < unsigned(rows) && unsigned(column + j + 4 * e) < unsigned(columns); };
-        if (beta != 0)
+        if (reads)
 #pragma unroll
             for (int e = 0; e < 4; e++) /* all loads in flight at a time */
                 if (inside(e))
@@ -227,7 +229,7 @@ struct gg_rows {
             float sum;
             asm volatile("ld.shared.f32 %0, [%1];" : "=f"(sum) : "r"(from + e * (PITCH * 4)) : "memory");
             if (inside(e))
-                at[4 * e * ld] = beta == 0 ? alpha * sum : alpha * sum + beta * old[e];
+                at[4 * e * ld] = reads ? alpha * sum + beta * old[e] : alpha * sum;
         }
         __syncwarp();
     }

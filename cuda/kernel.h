@@ -1,7 +1,7 @@
 /* kernel.h — the contract between the host (select.c, launch.c) and the device code in this folder.
  *
- * Device code is compiled to one fat binary per .cu file and embedded in the library; the host loads it through the CUDA
- * driver at first use. So a .cu file holds device code only: no <<< >>>, no runtime API, no static constructors.
+ * Device code is compiled to one fat binary per .cu file, or two, for calls that read C and for others (tile.cuh), and embedded in the library; the
+ * host loads it through the CUDA driver at first use. So a .cu file holds device code only: no <<< >>>, no runtime API, no static constructors.
  * Every __global__ is extern "C" and takes exactly one `const __grid_constant__ struct gg_args` (or gg_two_args). Compiled for an architecture its row
  * does not name it is empty or absent; a build without sm_90a defines GG_WITHOUT_SM90A, so that select.c does not choose what is not there.
  *

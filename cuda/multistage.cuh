@@ -70,6 +70,7 @@ template <typename PRODUCT> struct multistage {
         unsigned now = shared, next = shared;
         PRODUCT product;
         product.clear();
+        gg_fetch_c<T, TILE_M, TILE_N>(p, own_m, own_n, blockIdx.y * THREADS + threadIdx.x, gridDim.y * THREADS);
 
         /* The first iterations only copy. That is in the same loop so that the code for copying exists once: code comes from memory the first
          * time. */

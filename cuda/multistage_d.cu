@@ -89,7 +89,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
         for (int j = first; j < end; j += EACH * AT_ONCE, c += EACH * AT_ONCE * out.ld, from += EACH * AT_ONCE * PITCH_A * 8) {
             const auto inside = [&](int e) { return j + e * EACH >= own && j + e * EACH < end; };
             double sum[AT_ONCE], old[AT_ONCE] = {};
-            if (out.beta != 0)
+            if (out.reads())
 #pragma unroll
                 for (int e = 0; e < AT_ONCE; e++) /* all loads in flight at a time */
                     if (inside(e))
@@ -100,7 +100,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
 #pragma unroll
             for (int e = 0; e < AT_ONCE; e++)
                 if (inside(e))
-                    c[e * EACH * out.ld] = out.beta == 0 ? out.alpha * sum[e] : out.alpha * sum[e] + out.beta * old[e];
+                    c[e * EACH * out.ld] = out.reads() ? out.alpha * sum[e] + out.beta * old[e] : out.alpha * sum[e];
         }
     }
 };

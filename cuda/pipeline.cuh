@@ -276,6 +276,8 @@ template <typename T, int TILE_M_, int TILE_N_, int TILE_K_, int STAGES_> struct
                 from_a += TILE_K * a_k;
                 from_b += TILE_K * b_k;
             }
+            if (t.slot < 0)
+                gg_fetch_c<T, TILE_M, TILE_N>(p, t.own_m, t.own_n, threadIdx.x - GG_CONSUMERS, GG_PRODUCERS);
         }
         asm volatile("cp.async.wait_all;" ::: "memory");
     }

@@ -116,14 +116,21 @@ struct sgemm {
         });
         if constexpr (SLICES > 1) {
             gg_consumer_barrier();
-            for (int at = threadIdx.x * 4; at < TILE_M * TILE_N; at += GG_CONSUMERS * 4) {
-                float v[4] = {};
+            constexpr int AT_ONCE = GG_UPDATE ? 2 : 1;
+#pragma unroll 1
+            for (int from = threadIdx.x * 4; from < TILE_M * TILE_N; from += AT_ONCE * GG_CONSUMERS * 4) {
+                const auto at = [&](int x) { return from + x * GG_CONSUMERS * 4; };
+                gg_put_all<AT_ONCE, AT_ONCE>(
+                    out.reads(), [&](int x) { return out.old_vector(tile.m0 + place(at(x) % TILE_M, at(x) / TILE_M), tile.n0 + at(x) / TILE_M); },
+                    [&](int x, const auto &was) {
+                        float v[4] = {};
 #pragma unroll
-                for (int s = 0; s < SLICES; s++) {
-                    const float4 part = *reinterpret_cast<const float4 *>(partial + s * (TILE_M * TILE_N) + at);
-                    v[0] += part.x, v[1] += part.y, v[2] += part.z, v[3] += part.w;
-                }
-                out.put_vector(tile.m0 + place(at % TILE_M, at / TILE_M), tile.n0 + at / TILE_M, v);
+                        for (int s = 0; s < SLICES; s++) {
+                            const float4 part = *reinterpret_cast<const float4 *>(partial + s * (TILE_M * TILE_N) + at(x));
+                            v[0] += part.x, v[1] += part.y, v[2] += part.z, v[3] += part.w;
+                        }
+                        out.put_vector(tile.m0 + place(at(x) % TILE_M, at(x) / TILE_M), tile.n0 + at(x) / TILE_M, v, was);
+                    });
             }
             gg_consumer_barrier();
         }

@@ -186,10 +186,13 @@ struct sgemm_once {
     static __device__ int at_m(int t) { return warp_m(t) + ffma_type::lanes::m(t % 32) * 4; }
     static __device__ int at_n(int t) { return warp_n(t) + ffma_type::lanes::n(t % 32) * 4; }
 
+    using vector = typename gg_out<float, TILE_M, TILE_N>::vector;
+
     /* Stores vector `at` of the tile: number at / GROUP of the four-sum vectors of thread at % GROUP in a slice. WARPS: the warp's lanes have 32
      * consecutive vectors, starting at a multiple of 32. */
     template <bool WARPS>
-    static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, unsigned shared, int at, const float4 &v)
+    static __device__ void put(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, unsigned shared, int at, const float4 &v,
+                               const vector &was)
     {
         const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
         const float sums[4] = {v.x, v.y, v.z, v.w};
@@ -199,7 +202,16 @@ struct sgemm_once {
                 .put(i * LANES_M, j / 4 * (4 * LANES_N) + j % 4, sums);
             return;
         }
-        out.put_vector(tile.m0 + at_m(t) + i * LANES_M, tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4, sums);
+        out.put_vector(tile.m0 + at_m(t) + i * LANES_M, tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4, sums, was);
+    }
+
+    /* C where put() stores it, if it does so in vectors. */
+    template <bool WARPS> static __device__ vector old(const gg_out<float, TILE_M, TILE_N> &out, const one_tile &tile, int at)
+    {
+        const int t = at % GROUP, s = at / GROUP, i = s % (TM / 4) * 4, j = s / (TM / 4);
+        if (WARPS && !out.vec)
+            return {};
+        return out.old_vector(tile.m0 + at_m(t) + i * LANES_M, tile.n0 + at_n(t) + j / 4 * (4 * LANES_N) + j % 4);
     }
 
     /* The same where out.plain(). */
@@ -245,11 +257,22 @@ struct sgemm_once {
             }
             return;
         }
-#pragma unroll(BY_ROWS ? 1 : 1024)
+        if (GG_UPDATE && whole) {
+            constexpr int AT_ONCE = VECTORS / THREADS % 4 ? 3 : 4;
+            static_assert(VECTORS % (AT_ONCE * THREADS) == 0, "whole turns");
+#pragma unroll 1
+            for (int at = thread; at < VECTORS; at += AT_ONCE * THREADS)
+                gg_put_all<AT_ONCE, AT_ONCE>(
+                    true, [&](int x) { return old<BY_ROWS>(out, tile, at + x * THREADS); },
+                    [&](int x, const vector &was) { put<BY_ROWS>(out, tile, shared, at + x * THREADS, summed(at + x * THREADS), was); });
+            return;
+        }
+        constexpr int UNROLLED = BY_ROWS || GG_UPDATE ? 1 : 1024; /* GG_UPDATE: the compiler would take this at its word */
+#pragma unroll(UNROLLED)
         for (int at = thread; at < VECTORS; at += THREADS) {
             const float4 sum = summed(at);
-            if (whole)
-                put<BY_ROWS>(out, tile, shared, at, sum);
+            if (!GG_UPDATE && whole)
+                put<BY_ROWS>(out, tile, shared, at, sum, {});
             else
                 store_shared(shared + at * 16, sum);
         }
@@ -288,6 +311,9 @@ struct sgemm_once {
         } else {
 #pragma unroll 1
             for (int at = begin; at < end; at += THREADS) {
+                vector was = {};
+                if (fate != PUBLISH)
+                    was = old<false>(out, tile, at);
                 float4 sum = shared_sum(at);
                 if (fate == PUBLISH) {
                     __stcg(parts + int64_t(unit) * VECTORS + at, sum);
@@ -295,7 +321,7 @@ struct sgemm_once {
                 }
                 add_parts<ASIDE ? 16 : 8>(
                     first, unit, [&](int from) { return __ldcg(parts + int64_t(from) * VECTORS + at); }, [&](const float4 &part) { add(sum, part); });
-                put<false>(out, tile, shared, at, sum);
+                put<false>(out, tile, shared, at, sum, was);
             }
         }
         if (fate == PUBLISH)
@@ -336,6 +362,8 @@ struct sgemm_once {
             }
         }
         __syncthreads();
+        if (GG_UPDATE && tile.piece.fate != PUBLISH && threadIdx.x < THREADS)
+            gg_fetch_c<float, TILE_M, TILE_N>(p, tile.m0, tile.n0, (p.splits > 1 ? cluster_rank() * THREADS : 0) + threadIdx.x, p.splits * THREADS);
         asm volatile("" ::"l"(p.c)); /* while the first stage is under way: loads what finish() needs into the cache of arguments */
 
         const bool turns = p.a_kmajor || p.b_kmajor;

@@ -262,10 +262,14 @@ struct sgemm_tma {
                 if (now.steps == 0)
                     return;
                 thread = thread_index();
+                if (GG_UPDATE && ordered(order, ORDER_FATE) != PUBLISH)
+                    gg_fetch_c<float, TILE_M, TILE_N>(p, ordered(order, ORDER_M), ordered(order, ORDER_N), thread, THREADS);
                 idle = !__any_sync(~0u, ordered(order, ORDER_M) + at_m(thread) < int(p.m) && ordered(order, ORDER_N) + at_n(thread) < int(p.n));
             } else {
                 now = next;
                 more = next_piece(p, ++index, next);
+                if (GG_UPDATE && now.fate != PUBLISH)
+                    gg_fetch_c<float, TILE_M, TILE_N>(p, now.m0, now.n0, threadIdx.x, THREADS);
             }
             ffma.clear();
             int step = 0;
@@ -376,9 +380,7 @@ struct sgemm_tma {
         if (__builtin_expect(out.plain(), 1))
             return ffma.store(out, m, n);
         if constexpr (PRODUCER) {
-            if (!out.vec)
-                return put_elements(p, out, t, shared, thread, ffma);
-            ffma.for_each(1, [&](int i, int j, const float(&v)[4]) { out.put_vector(m + i, n + j, v); });
+            put_elements(p, out, t, shared, thread, ffma);
         } else {
             const gg_rows rows = rows_of(out, t, shared, thread / 32);
             ffma.for_each(gg_one(p), [&](int i, int j, const float(&v)[4]) { rows.put(i, j, v); });
@@ -409,11 +411,21 @@ struct sgemm_tma {
             if (++pieces % (TM / 4))
                 return;
             __syncwarp();
+            float *const at = out.c + m + (n + j) * out.ld;
+            const bool in_rows = m < out.m;
+            const int left = int(min(out.n - n - j, int64_t(1000)));
+            float was[LANES_N] = {};
+            if (out.reads())
+#pragma unroll
+                for (int c = 0; c < LANES_N; c++)
+                    if (in_rows && c * 4 < left)
+                        was[c] = at[c * 4 * out.ld];
 #pragma unroll
             for (int c = 0; c < LANES_N; c++) {
                 float element;
                 asm volatile("ld.shared.f32 %0, [%1];" : "=f"(element) : "r"(columns + (c * PITCH + lane) * 4) : "memory");
-                out.put(m, n + j + c * 4, element);
+                if (in_rows && c * 4 < left)
+                    at[c * 4 * out.ld] = out.reads() ? out.alpha * element + out.beta * was[c] : out.alpha * element;
             }
             __syncwarp();
         });
@@ -439,6 +451,11 @@ struct sgemm_tma {
         const int begin = SLOTS * rank / p.splits, end = SLOTS * (rank + 1) / p.splits;
 #pragma unroll 1
         for (int slot = begin; slot < end; slot++) {
+            const int i = slot % (TM / 4) * (4 * LANES_M), j = slot / (TM / 4) / 4 * (4 * LANES_N) + slot / (TM / 4) % 4;
+            const bool by_rows = !PRODUCER && !out.vec;
+            typename gg_out<float, TILE_M, TILE_N>::vector was = {};
+            if (t.fate != PUBLISH && !by_rows)
+                was = out.old_vector(m + i, n + j);
             float4 v[8];
 #pragma unroll
             for (int r = 0; r < 8; r++)
@@ -456,11 +473,10 @@ struct sgemm_tma {
             add_parts<8>(
                 first, unit, [&](int from) { return __ldcg(part(p, from, thread, slot)); },
                 [&](const float4 &w) { sum[0] += w.x, sum[1] += w.y, sum[2] += w.z, sum[3] += w.w; });
-            const int i = slot % (TM / 4) * (4 * LANES_M), j = slot / (TM / 4) / 4 * (4 * LANES_N) + slot / (TM / 4) % 4;
-            if (!PRODUCER && !out.vec)
+            if (by_rows)
                 rows_of(out, t, shared, thread / 32).put(i, j, sum);
             else
-                out.put_vector(m + i, n + j, sum);
+                out.put_vector(m + i, n + j, sum, was);
         }
         if (t.fate == PUBLISH)
             announce_part(p, thread, block_barrier);
@@ -470,7 +486,7 @@ struct sgemm_tma {
     }
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-using tma128x256 = sgemm_tma<128, 256, 32, 4, 4, 2, 4, 8, false, 240, gg_order<15, 15, true>>;
+using tma128x256 = sgemm_tma<128, 256, 32, 4, 4, 2, 4, 8, false, 240, gg_order<(GG_UPDATE ? 21 : 10), (GG_UPDATE ? 8 : 18), true, GG_UPDATE>>;
 using tma128x128 = sgemm_tma<128, 128, 32, 3, 2, 4, 8, 8, true, 0, gg_order<15, 12, true, true>>;
 static_assert(tma128x256::SHARED <= gg_shared_sgemm_tma_128x256 && tma128x128::SHARED <= gg_shared_sgemm_tma_128x128, "kernels.def");
 extern "C" {

@@ -99,6 +99,45 @@ template <int TILE_M, int TILE_N, int TILE_K> struct gg_work {
     }
 };
 
+/* Files whose kernels read C are compiled twice (cmake/cuda.cmake): with GG_UPDATE 0 for beta == 0, where C is only written, and 1 for calls that
+ * read it. One code for both was slower where C is not read, 2 to 9 % in short calls: it is longer, and ptxas arranges its main loops differently. */
+
+/* If C is read: asks for ROWS × COLUMNS of it from (m, n) on to be brought to L2, 128 bytes with each instruction. Called by `threads` threads before
+ * they multiply, because a tile's C is read when nothing else is left to do. (One thread with cp.async.bulk.prefetch takes 43 clocks a column.) */
+template <typename T, int ROWS, int COLUMNS> __device__ inline void gg_fetch_c(const gg_args &p, int64_t m, int64_t n, int thread, int threads)
+{
+#if GG_UPDATE && __CUDA_ARCH__ >= 800
+    constexpr int LINE = 128, EACH = LINE / int(sizeof(T)), PIECES = (ROWS + EACH - 1) / EACH;
+    const int rows = int(min(p.m - m, int64_t(ROWS))), columns = int(min(p.n - n, int64_t(COLUMNS)));
+    const T *const c = static_cast<const T *>(p.c) + m + n * p.ldc;
+#pragma unroll 1
+    for (int x = thread; x < PIECES * columns; x += threads)
+        if (const int i = x % PIECES * EACH; i < rows)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(c + i + x / PIECES * p.ldc) : "memory");
+#endif
+}
+
+#ifdef GG_UPDATE
+
+/* Calls put(x, old(x)) for x = 0 … COUNT - 1. Where C is read AT_ONCE loads are under way together: no compiler moves a load before a store to C, so
+ * loads and stores in turn wait for memory one after the other. */
+template <int COUNT, int AT_ONCE, typename OLD, typename PUT> __device__ inline void gg_put_all(bool reads, OLD old, PUT put)
+{
+#pragma unroll
+    for (int from = 0; from < COUNT; from += AT_ONCE) {
+        decltype(old(0)) was[AT_ONCE] = {};
+        if (GG_UPDATE && reads)
+#pragma unroll
+            for (int x = 0; x < AT_ONCE; x++)
+                if (from + x < COUNT)
+                    was[x] = old(from + x);
+#pragma unroll
+        for (int x = 0; x < AT_ONCE; x++)
+            if (from + x < COUNT)
+                put(from + x, was[x]);
+    }
+}
+
 /* Where the results of a tile go: to C itself, or to a slot of partial sums. */
 template <typename T, int TILE_M, int TILE_N> struct gg_out {
     T *c;
@@ -116,47 +155,69 @@ template <typename T, int TILE_M, int TILE_N> struct gg_out {
         ld = whole ? p.ldc : TILE_M;
         c = whole ? static_cast<T *>(p.c) : static_cast<T *>(p.workspace) + int64_t(t.slot) * (TILE_M * TILE_N) - t.m0 - t.n0 * TILE_M;
         alpha = whole ? T(p.alpha) : T(1);
-        beta = whole ? T(p.beta) : T(0);
+        beta = GG_UPDATE && whole ? T(p.beta) : T(0);
         vec = whole ? p.c_vec && t.m0 % (16 / int(sizeof(T))) == 0 : true;
     }
 
-    /* Can 16-byte stores write all of the tile that is C's, without reading C? If so a kernel should store it by code of its own, few instructions in
-     * one piece: in a short call the instructions come from memory. */
-    __device__ bool plain() const { return vec && beta == T(0) && (m - own_m) % (16 / int(sizeof(T))) == 0; }
+    /* Can 16-byte stores write all of the tile that is C's? */
+    __device__ bool vectors() const { return vec && (m - own_m) % (16 / int(sizeof(T))) == 0; }
 
-    /* Stores C(i, j), if it exists and belongs to this tile. beta == 0 never reads C. */
-    __device__ void put(int64_t i, int64_t j, T sum) const
+    /* And without reading C? If so a kernel should store it by code of its own, few instructions in one piece: in a short call the instructions come
+     * from memory. */
+    __device__ bool plain() const { return vectors() && !reads(); }
+
+    __device__ bool reads() const { return GG_UPDATE && beta != T(0); }
+
+    /* Does C(i, j) exist and belong to this tile? */
+    __device__ bool owns(int64_t i, int64_t j) const { return i >= own_m && i < m && j >= own_n && j < n; }
+
+    /* C(i, j) as it is, where it counts. beta == 0 never reads C. See gg_put_all. */
+    __device__ T old(int64_t i, int64_t j) const { return reads() && owns(i, j) ? c[i + j * ld] : T(0); }
+
+    /* Stores C(i, j), if it is this tile's. */
+    __device__ void put(int64_t i, int64_t j, T sum, T was) const
     {
-        if (i < own_m || i >= m || j < own_n || j >= n)
-            return;
-        T *at = c + i + j * ld;
-        *at = beta == T(0) ? alpha * sum : alpha * sum + beta * *at;
+        if (owns(i, j))
+            c[i + j * ld] = reads() ? alpha * sum + beta * was : alpha * sum;
     }
 
-    /* Stores the 16 bytes of C(i…, j); i is m0 plus a multiple of their number of elements. */
-    __device__ void put_vector(int64_t i, int64_t j, const T (&sum)[16 / sizeof(T)]) const
+    __device__ void put(int64_t i, int64_t j, T sum) const { put(i, j, sum, old(i, j)); }
+
+    /* The same for the 16 bytes of C(i…, j); i is m0 plus a multiple of their number of elements. */
+    static constexpr int N = 16 / sizeof(T);
+    struct alignas(16) vector {
+        T v[N];
+    };
+    __device__ vector old_vector(int64_t i, int64_t j) const
     {
-        constexpr int N = 16 / sizeof(T);
+        vector was = {};
+        if (!reads() || j < own_n || j >= n)
+            return was;
+        if (vec && i >= own_m && i + N <= m)
+            return *reinterpret_cast<const vector *>(c + i + j * ld);
+        for (int e = 0; e < N; e++)
+            was.v[e] = old(i + e, j);
+        return was;
+    }
+
+    __device__ void put_vector(int64_t i, int64_t j, const T (&sum)[N], const vector &was) const
+    {
         if (!vec || i < own_m || i + N > m) {
             for (int e = 0; e < N; e++)
-                put(i + e, j, sum[e]);
+                put(i + e, j, sum[e], was.v[e]);
             return;
         }
         if (j < own_n || j >= n)
             return;
-        struct alignas(16) vector {
-            T v[N];
-        } out, *at = reinterpret_cast<vector *>(c + i + j * ld);
-        if (beta == T(0)) {
-            for (int e = 0; e < N; e++)
-                out.v[e] = alpha * sum[e];
-        } else {
-            const vector old = *at;
-            for (int e = 0; e < N; e++)
-                out.v[e] = alpha * sum[e] + beta * old.v[e];
-        }
-        *at = out;
+        vector out;
+        for (int e = 0; e < N; e++)
+            out.v[e] = reads() ? alpha * sum[e] + beta * was.v[e] : alpha * sum[e];
+        *reinterpret_cast<vector *>(c + i + j * ld) = out;
     }
+
+    __device__ void put_vector(int64_t i, int64_t j, const T (&sum)[N]) const { put_vector(i, j, sum, old_vector(i, j)); }
 };
+
+#endif
 
 #endif

@@ -44,8 +44,8 @@ struct gg_device_state {
     CUcontext context;
     unsigned long long id; /* of the context: after a reset by the program the same handle comes back with another id */
     pthread_mutex_t lock;
-    CUmodule modules[MAX_KERNELS]; /* by row; rows of one image share the first's */
-    _Atomic(CUfunction) functions[MAX_KERNELS];
+    CUmodule modules[2][MAX_KERNELS]; /* of each image, by row; rows of one image share the first's */
+    _Atomic(CUfunction) functions[2][MAX_KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
 };

@@ -44,7 +44,7 @@ enum gg_role {
 /* A row of cuda/kernels.def. Its columns are explained there. */
 struct gg_kernel {
     const char *name;
-    const void *image; /* the embedded fat binary of its .cu file */
+    const void *image[2]; /* the embedded fat binaries of its .cu file: [1] for calls that read C (beta != 0). They may be the same */
     enum gg_type type;
     enum gg_role role;
     int cc_min, cc_max;

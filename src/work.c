@@ -183,32 +183,34 @@ static int shared_bytes(const struct gg_device *dev, const struct gg_kernel *ker
     return alone && kernel->smem > 48 * 1024 && kernel->smem < half ? half : kernel->smem;
 }
 
-/* Under the lock. */
-static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel)
+/* `which` of the row's images. Under the lock. */
+static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, int which)
 {
     struct gg_device_state *state = gg_state_of(dev);
     int row = (int)(kernel - gg_kernels), first = 0;
-    while (gg_kernels[first].image != kernel->image)
+    while (gg_kernels[first].image[which] != kernel->image[which])
         first++;
-    if (!state->modules[first] && !GG_CU(cuModuleLoadData, &state->modules[first], kernel->image))
+    CUmodule *const module = &state->modules[which][first];
+    if (!*module && !GG_CU(cuModuleLoadData, module, kernel->image[which]))
         return NULL;
     CUfunction function;
-    if (!GG_CU(cuModuleGetFunction, &function, state->modules[first], kernel->name))
+    if (!GG_CU(cuModuleGetFunction, &function, *module, kernel->name))
         return NULL;
     if (kernel->smem > 48 * 1024 &&
         !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes(dev, kernel, true)))
         return NULL;
-    atomic_store_explicit(&state->functions[row], function, memory_order_release);
+    atomic_store_explicit(&state->functions[which][row], function, memory_order_release);
     return function;
 }
 
-static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel)
+static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel, bool reads_c)
 {
     struct gg_device_state *state = gg_state_of(dev);
-    CUfunction function = atomic_load_explicit(&state->functions[kernel - gg_kernels], memory_order_acquire);
+    const int which = reads_c && kernel->image[0] != kernel->image[1];
+    CUfunction function = atomic_load_explicit(&state->functions[which][kernel - gg_kernels], memory_order_acquire);
     if (!function) {
         pthread_mutex_lock(&state->lock);
-        function = load_function(dev, kernel);
+        function = load_function(dev, kernel, which);
         pthread_mutex_unlock(&state->lock);
     }
     return function;
@@ -217,7 +219,7 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
 /* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
 static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
 {
-    const CUfunction function = function_of(dev, kernel);
+    const CUfunction function = function_of(dev, kernel, ((const struct gg_args *)args)->beta != 0);
     void *parameters[] = {(void *)args};
     const bool clusters = grid.cluster > 1;
     const unsigned shared = (unsigned)shared_bytes(dev, kernel, grid.alone);
