@@ -97,6 +97,9 @@ enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
  * its blocks; and those for adding up each piece of k. (16x500x500 18 to 27 us, 16x16x65536 in 264 pieces 40.) */
 static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE = 0.07e-6;
 
+/* Clocks for each round of blocks but the first, by tile_n 4 and 16. */
+static const double SKINNY_ROUND[][2] = {{7500, 10500}, {14500, 28000}};
+
 /* The share of `rate` that a GG_SLIM row reaches: [k contiguous in the large operand][in the small one]. */
 static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
 
@@ -130,13 +133,21 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
     const double clocks = 2 * x * row->tile_n * k / (gg_rate(row, arch) * arch->sms) + row->start;
     const double bytes = (m * k + k * n + (2 + 2.0 * (splits > 1) * splits) * m * n) * size;
     const bool kmajor = b_large ? p->b_kmajor : p->a_kmajor;
+    const double blocks = (double)gg_ceil_div((int64_t)x, gg_skinny_rows(kmajor)) * splits;
+    const double rounds = gg_at_least(blocks / ((double)arch->sms * row->per_sm), 1), hz = arch->clock_mhz * 1e6;
     return GG_LAUNCH + (splits > 1) * SECOND_LAUNCH + (splits > 1) * splits * SKINNY_PIECE +
-           gg_at_least(0.3 * clocks / (arch->clock_mhz * 1e6) + bytes / (SKINNY[kmajor] * arch->bandwidth), SKINNY_LEAST[kmajor]);
+           gg_at_least(0.3 * clocks / hz + bytes / (SKINNY[kmajor] * arch->bandwidth),
+                       SKINNY_LEAST[kmajor] + (rounds - 1) * SKINNY_ROUND[row->tile_n > 4][kmajor] / hz);
 }
 
-/* Where k is contiguous in the large operand, clocks of a block, and those for each 512 bytes of k, up to so many, whose loads wait for each other
- * where k is no whole turn. So many short rows are slow: 1x1000000x16 took slim_s1 6 times as long as multistage_s_32x32. */
-enum { SLIM_BLOCK = 3000, SLIM_LINE = 1400, SLIM_LINES = 4 };
+/* Clocks that a round of blocks takes, however short k is, by tile_n 1, 4 and 16. Where k is contiguous in the large operand: `along`, and SLIM_LINE
+ * for each 512 bytes of k, up to so many, whose loads wait for each other where k is no whole turn. Where it is not: `across` and, for each of up to
+ * 32 k, each_k; a vector's k is longer, unless its blocks are wide. (1000000 rows, 1 to 16 columns, k 1 to 128, by slim_s1 67 to 490 us, slim_s16 255
+ * to 860; by multistage_s_32x32 43 to 300: bench/results/update-2026-11-26.txt.) */
+enum { SLIM_LINE = 1400, SLIM_LINES = 4 };
+static const struct {
+    double along, across, each_k;
+} SLIM_ROUND[] = {{3000, 4600, 50}, {4200, 4600, 60}, {12500, 8400, 137}};
 
 /* Seconds of a GG_SLIM row. Each SM reads its share of what the memory gives, some 30 GB/s, and no more where others are idle. */
 static double predict_slim(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
@@ -152,7 +163,10 @@ static double predict_slim(const struct gg_choice *way, const struct gg_gemm *p,
     const double memory = (row->tile_n == 16 ? 1.3 : 0.95) * (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
     const bool slow = gg_unaligned_large(row, p) || (!kmajor && x % row->tile_m != 0 && x % (16 / (int64_t)gg_size(p->type)) != 0);
     const double lines = gg_min(gg_ceil_div(gg_ceil_div(p->k, pieces) * (int64_t)size, 512), SLIM_LINES);
-    const double rounds = gg_at_least((double)blocks / (arch->sms * row->per_sm), 1), least = kmajor ? rounds * (SLIM_BLOCK + SLIM_LINE * lines) : 0;
+    const double rounds = gg_at_least((double)blocks / (arch->sms * row->per_sm), 1);
+    const int width = row->tile_n > 4 ? 2 : row->tile_n > 1;
+    const double across = SLIM_ROUND[width].across + SLIM_ROUND[width].each_k * (double)gg_min(gg_ceil_div(p->k, pieces), 32);
+    const double least = kmajor ? rounds * (SLIM_ROUND[width].along + SLIM_LINE * lines) : row->tile_n > 1 || way->wide ? rounds * across : 0;
     const double loads = slow ? k / pieces / (kmajor ? 512 / size : 32) : 0;
     return GG_LAUNCH + loads * slim_slow(row, kmajor) + gg_at_least(gg_longer(clocks, least) / (arch->clock_mhz * 1e6), memory / busy);
 }
@@ -285,6 +299,10 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
      * of 128×128 on 132 SMs of two blocks take as long as 528.) */
     if (cluster * groups == 1 && !once && tiles > room && tiles % room > sms / 2)
         load = gg_round_up(load, row->per_sm);
+    /* Where SMs could have several blocks each, but have one, as few clusters find room. (512x768x3072 by 128x128 in clusters of 4 72 us, of 5 105;
+     * 384x768x3072 of 5 62, of 6 89.) */
+    if (TMA[p->type].crowded && cluster > 2 && !once && all > gg_places(sms, cluster))
+        load = gg_max(load, 2);
     if (TMA[p->type].crowded && cluster > 2 && tiles * groups > fit)
         load = gg_max(load, row->per_sm + 1);
     if (one_group)
