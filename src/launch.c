@@ -164,8 +164,8 @@ bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row)
     return !gg_is_tma(row) || tile_maps(args, row);
 }
 
-/* How k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch for that. The choice was made for all of k, so nothing is cut if
- * packing takes several passes. */
+/* How k of a GG_TMA… row is cut, as in struct gg_choice, and the bytes of scratch for that. The choice was made for all of k. If packing takes
+ * several passes, each is cut like that, unless the last is too short (1000x1000x70000 TN, two passes of whole tiles: 10.3 ms, so 2.8). */
 struct cutting {
     int splits, groups;
     int64_t shared_tiles;
@@ -176,9 +176,12 @@ static struct cutting plan_cutting(const struct gg_choice *choice, const struct 
 {
     const struct gg_kernel *row = choice->kernel;
     const int64_t tiles = gg_tiles(row, p), tile_bytes = (int64_t)row->tile_m * row->tile_n * (int64_t)gg_size(p->type);
-    const bool whole = packing->pass < p->k;
+    const int64_t passes = gg_ceil_div(p->k, packing->pass), last = gg_ceil_div(p->k - (passes - 1) * packing->pass, row->tile_k);
+    const int64_t shared = gg_shared_tiles(tiles, choice->splits);
+    const int64_t pieces = shared > 0 ? gg_ceil_div(choice->splits, shared) + 1 : gg_own_pieces(choice);
+    const bool whole = passes > 1 && last < pieces * GG_SHORTEST_RUN;
     struct cutting cutting = {.splits = whole || choice->cluster < 1 ? 1 : choice->cluster};
-    cutting.shared_tiles = whole || cutting.splits > 1 ? 0 : gg_shared_tiles(tiles, choice->splits);
+    cutting.shared_tiles = whole || cutting.splits > 1 ? 0 : shared;
     cutting.groups = whole || choice->groups < 1 ? 1 : choice->groups;
     cutting.part_bytes = (size_t)((cutting.shared_tiles > 0 ? choice->splits : cutting.groups > 1 ? tiles * cutting.groups : 0) * tile_bytes);
     return cutting;
