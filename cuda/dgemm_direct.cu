@@ -6,7 +6,10 @@
  * of a group share they find in L1. The groups' sums meet in shared memory, once, in order.
  *
  *   dgemm_direct_16x32   8 groups of 2 warps of 16×16: 128 tiles at n = 256. One H200, L2 flushed: 4.8 µs at 64, 5.3 at 128, 6.7 to 7.3 at 256
- *                        (cuBLAS 6.1, 5.8, 6.9 to 7.8; an empty kernel 3.0; dgemm_tma_32x64 6.6, 6.8, 8.5) */
+ *                        (cuBLAS 6.1, 5.8, 6.9 to 7.8; an empty kernel 3.0; dgemm_tma_32x64 6.6, 6.8, 8.5)
+ *   dgemm_direct_32x32   4 groups of 4 warps of 16×16: 100 tiles at n = 300, 121 at 352. 9.0 to 11.2 µs at 257 to 352, 300x300x64 6.3 (by
+ *                        dgemm_tma_32x64 10.4 to 11.1, 8.2; by 16x32 10.6 to 13.8, 7.4; cuBLAS 8.2 to 9.2, 6.4). With twice as much in flight it
+ *                        spills; 2 groups of 4 warps with 3 or 4 times as much take 11 to 14 µs. */
 #include "dmma.cuh"
 #include "tile.cuh"
 
@@ -186,11 +189,17 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
 };
 
 using d16x32 = direct<16, 16, 1, 2, 8, 1>;
+using d32x32 = direct<16, 16, 2, 2, 4, 1>;
 
 extern "C" {
 __global__ void __launch_bounds__(d16x32::THREADS, 1) dgemm_direct_16x32(const __grid_constant__ gg_args p)
 {
     d16x32 self;
+    self.run(p);
+}
+__global__ void __launch_bounds__(d32x32::THREADS, 1) dgemm_direct_32x32(const __grid_constant__ gg_args p)
+{
+    d32x32 self;
     self.run(p);
 }
 }
