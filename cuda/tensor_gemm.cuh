@@ -399,6 +399,10 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
     template <int COUNT> static __device__ void tile(const gg_args &p, ring_t &ring, unsigned shared, int group, const work &w)
     {
         float sum[COUNT] = {};
+        if (GG_UPDATE && (SHARES == 1 || group == work::rank()) && p.k <= 2048) { /* with a longer k it gains nothing */
+            const item at = w.now(p);
+            gg_fetch_c<float, TILE, 64>(p, int64_t(at.m) * TILE, int64_t(at.n) * TILE + group * 64, threadIdx.x % 128, 128);
+        }
         multiply(p, ring, shared, group, COUNT > 64 && work::beside(p, w.now(p)).what == COLUMNS, sum);
         if constexpr (SHARES == 2)
             if (!exchange(shared, group != work::rank(), group == work::rank(), sum))

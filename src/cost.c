@@ -98,7 +98,7 @@ enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
 static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE = 0.07e-6;
 
 /* Clocks for each round of blocks but the first, by tile_n 4 and 16. */
-static const double SKINNY_ROUND[][2] = {{7500, 10500}, {14500, 28000}};
+static const double SKINNY_ROUND[][2] = {{9500, 10500}, {14500, 28000}};
 
 /* The share of `rate` that a GG_SLIM row reaches: [k contiguous in the large operand][in the small one]. */
 static const double SLIM_RATE[2][2] = {{1, 0.93}, {0.73, 0.71}};
