@@ -25,6 +25,9 @@ enum { GG_FLAGS = 1024 };
 /* GG_EARLY: the kernel may start before the one ahead has ended. GG_FOLLOWED: the one behind may start before this one has ended. */
 enum { GG_EARLY = 1, GG_FOLLOWED = 2 };
 
+/* skinny_sum: from so many pieces on a warp adds up each element's. */
+enum { GG_MANY_PIECES = 64 };
+
 /* gg_args.wide: a block takes so many rows. */
 enum { GG_WIDE = 128 };
 

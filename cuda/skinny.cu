@@ -4,14 +4,15 @@
  * X and one of p.splits pieces of k; select.c makes the pieces small enough to fill the GPU. Partial sums of several pieces go to the workspace and
  * skinny_sum adds them in ascending k. Y passes through shared memory, some hundred k at a time.
  *
- *   X with x contiguous: 128 rows a block, 4 a thread, 32 apart; the 8 warps share out k and add up at the end, in order.
+ *   X with x contiguous: 128 rows a block, 4 a thread, 32 apart; the 8 warps share out k and add up at the end, in order. If there are no more
+ *     than 64 or 32 rows, a thread has 2 or 1 of them, and as much more of k (FEW).
  *   X with k contiguous: 32 rows a block, 4 a warp; lanes share out k and add up by shuffles at the end.
  *
  * All loads of X are single elements, coalesced to 128 or 256 bytes a warp and legal for every alignment; a thread has 16 of them in flight while it
  * multiplies the 16 before. skinny_s16 spills 80 bytes at 128 registers and is faster so than with more of them and one block an SM. */
 #include "gate.cuh"
 
-constexpr int THREADS = 256, WARPS = THREADS / 32, ROWS = 4;
+constexpr int THREADS = 256, WARPS = THREADS / 32, MOST_ROWS = 4, AT_ONCE = 16, DEPTH = 512;
 
 template <typename T> struct skinny_view {
     const T *x, *y;
@@ -51,14 +52,15 @@ template <typename T> struct skinny_view {
     }
 };
 
-template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
+template <typename T, int COLUMNS> struct skinny_memory {
+    T y[COLUMNS][DEPTH], sum[WARPS][MOST_ROWS * 32];
+};
+
+/* ROWS: of a thread. */
+template <int ROWS, typename T, int COLUMNS> __device__ void skinny_rows(const gg_args &p, skinny_memory<T, COLUMNS> &memory)
 {
-    if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
-        return;
-    constexpr int TURN = 4; /* k per thread and iteration */
-    constexpr int DEPTH = 512;
+    constexpr int TURN = AT_ONCE / ROWS; /* k per thread and iteration */
     static_assert(DEPTH % (TURN * 32) == 0 && DEPTH % (TURN * WARPS) == 0, "turns end within DEPTH");
-    __shared__ T y[COLUMNS][DEPTH], shared_sum[WARPS][ROWS * 32];
     const skinny_view<T> v(p, COLUMNS);
     const bool kmajor = v.swapped ? p.b_kmajor : p.a_kmajor;
     const int block_rows = kmajor ? WARPS * ROWS : 32 * ROWS, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -89,7 +91,7 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
         __syncthreads();
         for (int e = threadIdx.x; e < COLUMNS * DEPTH; e += THREADS) {
             const int yy = v.y_l == 1 ? e / DEPTH : e % COLUMNS, l = v.y_l == 1 ? e % DEPTH : e / COLUMNS;
-            y[yy][l] = yy < v.size_y && l < depth ? v.y[yy * v.y_y + (k + l) * v.y_l] : T(0);
+            memory.y[yy][l] = yy < v.size_y && l < depth ? v.y[yy * v.y_y + (k + l) * v.y_l] : T(0);
         }
         __syncthreads();
         for (int turn = 0; turn < depth; turn += TURN * step) {
@@ -98,7 +100,7 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
             for (int u = 0; u < TURN; u++)
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
-                    const T value = y[c][turn + first + u * step];
+                    const T value = memory.y[c][turn + first + u * step];
 #pragma unroll
                     for (int r = 0; r < ROWS; r++)
                         sum[r][c] += now[u][r] * value;
@@ -129,24 +131,55 @@ template <typename T, int COLUMNS> __device__ void skinny(const gg_args &p)
         __syncthreads();
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            shared_sum[warp][r * 32 + lane] = sum[r][c];
+            memory.sum[warp][r * 32 + lane] = sum[r][c];
         __syncthreads();
         if (threadIdx.x < ROWS * 32) {
             T s = 0;
             for (int w = 0; w < WARPS; w++)
-                s += shared_sum[w][threadIdx.x];
+                s += memory.sum[w][threadIdx.x];
             v.put(p, split, x0 - lane + threadIdx.x, c, s);
         }
     }
 }
 
-/* Adds the pieces' sums. p.tile_n: COLUMNS of the kernel before. */
+template <typename T, int COLUMNS, bool FEW = true> __device__ void skinny(const gg_args &p)
+{
+    if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
+        return;
+    __shared__ skinny_memory<T, COLUMNS> memory;
+    const bool b_large = p.n > COLUMNS, kmajor = b_large ? p.b_kmajor : p.a_kmajor;
+    const int64_t rows = b_large ? p.n : p.m;
+    if (FEW && !kmajor && rows <= 32)
+        skinny_rows<1>(p, memory);
+    else if (FEW && !kmajor && rows <= 64)
+        skinny_rows<2>(p, memory);
+    else
+        skinny_rows<MOST_ROWS>(p, memory);
+}
+
+/* Adds the pieces' sums. p.tile_n: COLUMNS of the kernel before. If there are GG_MANY_PIECES or more, a warp adds up an element's, because each
+ * thread would wait for memory some fifty times (100x1x100000 in 396 pieces 38 us, so 27). */
 template <typename T> __device__ void skinny_sum(const gg_args &p)
 {
     if (sizeof(T) == 4 && gg_gated(p))
         return;
     const skinny_view<T> v(p, p.tile_n);
     const int64_t size = v.size_x * v.size_y;
+    if (p.splits >= GG_MANY_PIECES) {
+        const int lane = threadIdx.x % 32;
+        for (int64_t e = blockIdx.x * int64_t(WARPS) + threadIdx.x / 32; e < size; e += int64_t(gridDim.x) * WARPS) {
+            const T *part = static_cast<const T *>(p.workspace) + e;
+            T sum = 0;
+#pragma unroll 8
+            for (int s = lane; s < p.splits; s += 32)
+                sum += part[s * size];
+            for (int other = 16; other > 0; other /= 2)
+                sum += __shfl_xor_sync(~0u, sum, other);
+            if (lane == 0)
+                v.finish(p, e % v.size_x, int(e / v.size_x), sum);
+        }
+        return;
+    }
     for (int64_t e = blockIdx.x * int64_t(THREADS) + threadIdx.x; e < size; e += int64_t(gridDim.x) * THREADS) {
         const T *part = static_cast<const T *>(p.workspace) + e;
         T sum = 0;
@@ -159,7 +192,7 @@ template <typename T> __device__ void skinny_sum(const gg_args &p)
 
 extern "C" {
 __global__ void __launch_bounds__(THREADS, 3) skinny_s4(const __grid_constant__ gg_args p) { skinny<float, 4>(p); }
-__global__ void __launch_bounds__(THREADS, 2) skinny_s16(const __grid_constant__ gg_args p) { skinny<float, 16>(p); }
+__global__ void __launch_bounds__(THREADS, 2) skinny_s16(const __grid_constant__ gg_args p) { skinny<float, 16, false>(p); }
 __global__ void __launch_bounds__(THREADS, 2) skinny_d4(const __grid_constant__ gg_args p) { skinny<double, 4>(p); }
 __global__ void __launch_bounds__(THREADS) skinny_sum_s(const __grid_constant__ gg_args p) { skinny_sum<float>(p); }
 __global__ void __launch_bounds__(THREADS) skinny_sum_d(const __grid_constant__ gg_args p) { skinny_sum<double>(p); }

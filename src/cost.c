@@ -94,8 +94,9 @@ enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16, ONCE_SINGLE = 10
 enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
- * its blocks; and those for adding up each piece of k. (16x500x500 18 to 27 us, 16x16x65536 in 264 pieces 40.) */
-static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE = 0.07e-6;
+ * its blocks; and those for adding up each piece of k, if they are not many and if
+ * they are. (16x500x500 18 to 27 us.) */
+static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE[] = {0.07e-6, 0.005e-6};
 
 /* Clocks for each round of blocks but the first, by tile_n 4 and 16. */
 static const double SKINNY_ROUND[][2] = {{9500, 10500}, {14500, 28000}};
@@ -135,7 +136,7 @@ static double predict_skinny(const struct gg_kernel *row, const struct gg_gemm *
     const bool kmajor = b_large ? p->b_kmajor : p->a_kmajor;
     const double blocks = (double)gg_ceil_div((int64_t)x, gg_skinny_rows(kmajor)) * splits;
     const double rounds = gg_at_least(blocks / ((double)arch->sms * row->per_sm), 1), hz = arch->clock_mhz * 1e6;
-    return GG_LAUNCH + (splits > 1) * SECOND_LAUNCH + (splits > 1) * splits * SKINNY_PIECE +
+    return GG_LAUNCH + (splits > 1) * SECOND_LAUNCH + (splits > 1) * splits * SKINNY_PIECE[splits >= GG_MANY_PIECES] +
            gg_at_least(0.3 * clocks / hz + bytes / (SKINNY[kmajor] * arch->bandwidth),
                        SKINNY_LEAST[kmajor] + (rounds - 1) * SKINNY_ROUND[row->tile_n > 4][kmajor] / hz);
 }
