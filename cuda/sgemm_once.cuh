@@ -232,7 +232,7 @@ struct sgemm_once {
         const gg_out<float, TILE_M, TILE_N> out(p, place);
         const unsigned to = shared + ((thread / GROUP) * VECTORS + thread % GROUP) * 16;
         block_barrier(); /* after this the ring's memory is free: all stages have been read */
-        ffma.for_each(gg_one(p), [&](int, int, const float(&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
+        ffma.for_each(gg_one(p), [&](int, int, const float (&v)[4]) { store_shared(to + s++ * (GROUP * 16), make_float4(v[0], v[1], v[2], v[3])); });
         block_barrier();
         const auto summed = [&](int at) {
             float4 sum = load_shared(shared + at * 16);

@@ -117,7 +117,7 @@ template <typename T, int ROWS, int COLUMNS> __device__ inline void gg_fetch_c(c
 #endif
 }
 
-#ifdef GG_UPDATE
+#ifdef GG_UPDATE /* what stores to C, in files that are compiled twice */
 
 /* Calls put(x, old(x)) for x = 0 … COUNT - 1. Where C is read AT_ONCE loads are under way together: no compiler moves a load before a store to C, so
  * loads and stores in turn wait for memory one after the other. */
@@ -218,6 +218,6 @@ template <typename T, int TILE_M, int TILE_N> struct gg_out {
     __device__ void put_vector(int64_t i, int64_t j, const T (&sum)[N]) const { put_vector(i, j, sum, old_vector(i, j)); }
 };
 
-#endif
+#endif /* GG_UPDATE */
 
 #endif

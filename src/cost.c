@@ -94,8 +94,7 @@ enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16, ONCE_SINGLE = 10
 enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
- * its blocks; and those for adding up each piece of k, if they are not many and if
- * they are. (16x500x500 18 to 27 us.) */
+ * its blocks; and those for adding up each piece of k, if they are fewer than GG_MANY_PIECES and if they are not. (16x500x500 18 to 27 us.) */
 static const double SKINNY[] = {0.68, 0.6}, SKINNY_LEAST[] = {10e-6, 20e-6}, SKINNY_PIECE[] = {0.07e-6, 0.005e-6};
 
 /* Clocks for each round of blocks but the first, by tile_n 4 and 16. */

@@ -248,7 +248,7 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor)) * args->splits;
     return start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args) &&
            (args->splits == 1 ||
-            start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 8), stream, args));
+            start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args));
 }
 
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate)
