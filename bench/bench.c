@@ -6,7 +6,7 @@
  *
  * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers offset by E elements. The lists `square` and `odd` are those of
  * the README; `random` is 70 shapes drawn once, uniform in the logarithm, in multiples of 1, 4, 8 or 32; `thin` has m or n up to 32, `deep` few tiles
- * of C and a long k, `update` is what LAPACK asks for, with --beta 1, `many` many rows and little else.
+ * of C and a long k, `update` is what LAPACK asks for, with --beta 1, `many` many rows and little else, `gram` few rows and columns and a long k.
  * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
  * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
@@ -519,7 +519,10 @@ static const struct {
                         "3000x3000x200,10000x2000x64,300x2000x100,64x4096x4096,4096x64x4096,2000x2000x64+6192,2048x2048x2048+6144,4096x128x128+4096,"
                         "2001x2001x65,300,384,512,1024,1500,2039,4096"},
              {"many", "1000000x1x4,1000000x1x16,1000000x1x64,1000000x3x3,1000000x3x32,1000000x8x8,1000000x16x1,1000000x16x16,1000000x16x64,"
-                      "100000x3x16,100000x8x8,3x1000000x8,16x1000000x16"},
+                      "100000x3x16,100000x8x8,3x1000000x8,16x1000000x16,1000000x1x32,1000000x1x128,1000000x4x64,1000000x8x32,200000x16x128,"
+                      "100000x4x128,20000x4x32,10000x1x16,1x50000x64,1000000x3x32+1"},
+             {"gram", "1x1x1000,1x1x1000000,1x4x30000,4x4x30000,4x4x1000000,8x8x4096,10x10x1000000,16x16x2000,16x16x100000,10x1x100000,1x2x110567,"
+                      "2x6x67335,32x32x4000,64x10x20000,16x100x10000,50x1x1000000,10x10x1000000+1"},
              {"ladder", "128,256,512,768,1024,1536,2048,3072,4096,6144,8192"}};
 
 int main(int argc, char **argv)

@@ -81,7 +81,8 @@ part() {
         ;;
     random)
         bench --list random --seconds 0.05 --csv "$out/random.csv"
-        bench --list thin,deep --seconds 0.05 --csv "$out/thin.csv"
+        bench --list thin,deep,many,gram --seconds 0.05 --csv "$out/thin.csv"
+        bench --list update --beta 1 --seconds 0.05 --csv "$out/update.csv"
         ;;
     rows) # one copy of the library each; the loader must find room for the thread-local storage of them all
         for type in s d; do

@@ -28,6 +28,13 @@ enum { GG_EARLY = 1, GG_FOLLOWED = 2 };
 /* skinny_sum: from so many pieces on a warp adds up each element's. */
 enum { GG_MANY_PIECES = 64 };
 
+/* panel.cu: the longest k, and the rows of a block where k is contiguous in them (else tile_m), by tile_n. */
+enum { GG_PANEL_K = 128 };
+#define GG_PANEL_DOTS(tile_n) ((tile_n) > 4 ? 256 : 128)
+
+/* gram.cu: up to so many blocks of a tile add up first, and flags that a tile has: one for each such group, the last for all groups. */
+enum { GG_GRAM_GROUP = 16, GG_GRAM_FLAGS = 32 };
+
 /* gg_args.wide: a block takes so many rows. */
 enum { GG_WIDE = 128 };
 

@@ -18,27 +18,10 @@
  * Loops are short on purpose: with a cold L2 instructions come from memory, too. */
 #include "parts.cuh"
 #include "pipeline.cuh"
+#include "vector.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 constexpr int THREADS = 256, WARPS = THREADS / 32, MOST_SPLITS = 8;
-
-template <typename T> struct alignas(16) slim_vector {
-    static constexpr int SIZE = 16 / sizeof(T);
-    T v[SIZE];
-};
-
-/* A load of what is read once: not to be kept in L1. */
-template <typename T> __device__ inline slim_vector<T> load_vector(const T *at)
-{
-    union {
-        float4 raw;
-        slim_vector<T> v;
-    } to;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to.raw.x), "=f"(to.raw.y), "=f"(to.raw.z), "=f"(to.raw.w)
-                 : "l"(at));
-    return to.v;
-}
 
 template <typename T> __device__ inline T remote(const T *shared, unsigned rank)
 {
@@ -54,7 +37,7 @@ template <typename T> __device__ inline T remote(const T *shared, unsigned rank)
 /* For X with x contiguous: LANES lanes side by side, UX columns at a time. For X with k contiguous: ROWS rows a warp, UK vectors of each at a time. A
  * turn is one pass over the rings: the U vectors (per row) of every thread. */
 template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUNK> struct slim {
-    using vector = slim_vector<T>;
+    using vector = gg_vector<T>;
     static constexpr bool PAIRS = sizeof(T) == 4 && COLUMNS > 4;
     static constexpr int V = vector::SIZE, GROUP = 32 * V, SLICES = THREADS / LANES;
     static constexpr int BLOCK_X = LANES * V, BLOCK_K = WARPS * ROWS, BLOCK_WIDE = COLUMNS == 1 ? GG_WIDE : BLOCK_X;
@@ -227,7 +210,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                         asm volatile("mov.b64 {%0, %1}, %2;" : "=f"(sum[c][e + 1]), "=f"(sum[c][e]) : "d"(pair[c][e / 2]));
         };
 
-        auto load = [&](vector &to, int u) { to = load_vector(at + u * ld); };
+        auto load = [&](vector &to, int u) { to = gg_load_once(at + u * ld); };
         auto product = [&](int u, int c, T value) {
 #pragma unroll
             for (int e = 0; e < V; e++)
@@ -300,7 +283,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
             const T *const from = R == 1 ? at + u * ld : at;
             vector v = {};
             if (VECTORS && u < left)
-                v = load_vector(from);
+                v = gg_load_once(from);
 #pragma unroll
             for (int r = 0; r < R; r++)
                 in[u][r] = VECTORS ? v.v[r % V] : u < left && r * APART < rows_left ? __ldg(from + r * APART) : T(0);
@@ -369,7 +352,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 asm volatile("" : "+r"(exist)); /* keeps one pointer and no strides in registers, not ROWS of them */
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                to[r] = load_vector(from);
+                to[r] = gg_load_once(from);
                 from += r + 1 < exist ? ld : 0;
                 asm("" : "+l"(from));
             }

@@ -185,6 +185,37 @@ static double predict_slim_tma(const struct gg_kernel *row, const struct gg_gemm
     return GG_LAUNCH + starts(row, rounds) / (arch->clock_mhz * 1e6) + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
+/* Seconds of a GG_PANEL row. A block by itself waits for each k in turn; where k is contiguous it has fewer rows, and takes PANEL_DOTS of the time,
+ * by tile_n 4 and 16. Many blocks wait for memory, which the first ones use badly; each further tile_m rows of an SM cost PANEL_AGAIN clocks. (324
+ * products of 2000 to 200000 rows, 1 to 16 columns and k from 4 to 128, bench/results/panel-2026-11-26.txt.) */
+enum { PANEL_AGAIN = 890 };
+static double predict_panel(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    static const double PANEL_DOTS[] = {0.47, 0.81}, BUSY = 1.2, PANEL = 1.1, PANEL_FIRST = 0.4;
+    const bool b_large = p->n > row->tile_n, kmajor = b_large ? p->b_kmajor : p->a_kmajor;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type), hz = arch->clock_mhz * 1e6;
+    const double load = gg_at_least((b_large ? n : m) / ((double)row->tile_m * arch->sms), 1);
+    const double busy = gg_min(gg_panel_blocks(row, p), arch->sms) / (double)arch->sms;
+    const double step = row->per_sm * 2.0 * row->tile_m * row->tile_n / gg_rate(row, arch) * (kmajor ? PANEL_DOTS[row->tile_n > 4] : 1);
+    const double memory = (PANEL + PANEL_FIRST / load) * (m * k + k * n + m * n) * size / arch->bandwidth;
+    return GG_LAUNCH + (row->start + (load - 1) * PANEL_AGAIN) / hz + gg_longer(step * k * (1 + BUSY * busy) / hz, memory);
+}
+
+/* Seconds of a GG_GRAM row. GRAM_LEVEL: clocks to add up the parts of a group of blocks, of all groups, and for each part. (320 products of up to
+ * 100x100 and k from 500 to 300000, likewise.) */
+static double predict_gram(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+{
+    static const double GRAM = 1.6, GRAM_ALONE = 1.4, GRAM_LEVEL[] = {1800, 2400, 30};
+    const double k = (double)p->k, size = (double)gg_size(p->type);
+    const double load = gg_at_least((double)gg_ceil_div(gg_tiles(row, p) * pieces, arch->sms), GRAM_ALONE);
+    const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / gg_rate(row, arch);
+    const double clocks = load * (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), pieces) * step;
+    const double adding = (pieces > 1) * GRAM_LEVEL[0] + (pieces > GG_GRAM_GROUP) * GRAM_LEVEL[1] + pieces * GRAM_LEVEL[2];
+    const double panels = (double)gg_tiles(row, p) * (gg_min(p->m, row->tile_m) + gg_min(p->n, row->tile_n)) * k * size;
+    const double memory = GRAM * panels / arch->bandwidth; /* tiles read from L2 what others have read, but not much faster */
+    return GG_LAUNCH + (row->start + adding) / (arch->clock_mhz * 1e6) + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
+}
+
 /* What it adds to the main loop of FP32's GG_PERSISTENT rows to copy an operand element by element because it is not aligned for vectors. */
 static const double ELEMENTS = 0.02;
 static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool kmajor) { return !kmajor && gg_must_pack(type, base, ld); }
@@ -373,6 +404,8 @@ double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const st
     switch (row->role) {
     case GG_SKINNY: return predict_skinny(row, p, arch, way->splits);
     case GG_SLIM: return predict_slim(way, p, arch);
+    case GG_PANEL: return predict_panel(row, p, arch);
+    case GG_GRAM: return predict_gram(row, p, arch, way->splits);
     case GG_SLIM_TMA: return predict_slim_tma(row, p, arch, way->splits);
     default: return predict(row, p, arch, way->splits);
     }

@@ -25,6 +25,8 @@ enum gg_role {
     GG_SKINNY,           /* as GG_TILED, only for m or n <= tile_n; k is cut into pieces until the GPU is full */
     GG_SLIM,             /* likewise, with 16-byte loads; the pieces of k, here a power of two, are the blocks of a cluster, which add the parts up */
     GG_SLIM_TMA,         /* likewise, the large operand, which must be aligned, by TMA */
+    GG_PANEL,            /* as GG_TILED, only for m or n <= tile_n and k <= GG_PANEL_K: a block has tile_m rows of the large operand */
+    GG_GRAM,             /* as GG_TILED_CUT, for few tiles and a long k; up to as many blocks as the GPU holds have a piece of it */
     GG_TENSOR,           /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
     GG_TENSOR_PAIR,      /* likewise with two blocks a tile, for small C */
     GG_TENSOR_MMA,       /* GG_TENSOR without wgmma, for GPUs before Hopper: whole tiles only */
@@ -57,8 +59,8 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_TILED_CUT, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along k; 1: no
-                 * tile is shared */
+    int splits; /* GG_TILED_CUT, GG_GRAM, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along
+                 * k; 1: no tile is shared */
     double seconds;       /* predicted time on the device, launch included */
     int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks; FP32's GG_TMA_ONCE also among
                            * single blocks, cluster 1. With splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as
@@ -118,6 +120,13 @@ static inline int64_t gg_shared_tiles(int64_t tiles, int blocks)
 
 /* Rows of its large operand that a block of skinny.cu takes; it depends on whether k is contiguous in them. */
 static inline int gg_skinny_rows(bool kmajor) { return kmajor ? 32 : 128; }
+
+/* Blocks of a GG_PANEL row. */
+static inline int64_t gg_panel_blocks(const struct gg_kernel *row, const struct gg_gemm *p)
+{
+    const bool b_large = p->n > row->tile_n;
+    return gg_ceil_div(b_large ? p->n : p->m, (b_large ? p->b_kmajor : p->a_kmajor) ? GG_PANEL_DOTS(row->tile_n) : row->tile_m);
+}
 
 /* Most blocks in a cluster: what every GPU with clusters grants. */
 enum { GG_LARGEST_CLUSTER = 8 };
@@ -192,6 +201,9 @@ static inline int64_t gg_half_pieces(const struct gg_choice *choice, const struc
 }
 
 static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role == GG_TILED || row->role == GG_TILED_CUT; }
+
+/* May several blocks have a piece of a tile's k each, the last of which to finish adds the parts up? */
+static inline bool gg_is_cut(const struct gg_kernel *row) { return row->role == GG_TILED_CUT || row->role == GG_GRAM; }
 
 static inline bool gg_is_slim(const struct gg_kernel *row) { return row->role == GG_SLIM || row->role == GG_SLIM_TMA; }
 

@@ -60,7 +60,7 @@ static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, cons
                         struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
-    if (row->role == GG_TILED_CUT)
+    if (gg_is_cut(row))
         return tiles <= INT32_MAX && start_grid(dev, row, (struct gg_dim){.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1}, stream, args);
     args->move_back = 1;
     args->shared_tiles = gg_shared_tiles(tiles, splits);
@@ -85,9 +85,7 @@ static bool start_fixup(struct gg_device *dev, const struct gg_choice *done, gg_
 static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, int splits)
 {
     const int64_t tiles = gg_tiles(row, p);
-    const int64_t parts = row->role == GG_TILED_CUT            ? (splits > 1 ? splits * tiles : 0)
-                          : gg_shared_tiles(tiles, splits) > 0 ? 2 * (int64_t)splits
-                                                               : 0;
+    const int64_t parts = gg_is_cut(row) ? (splits > 1 ? splits * tiles : 0) : gg_shared_tiles(tiles, splits) > 0 ? 2 * (int64_t)splits : 0;
     return (size_t)parts * (size_t)row->tile_m * (size_t)row->tile_n * gg_size(p->type);
 }
 
@@ -363,6 +361,8 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
         return launch_skinny(dev, choice, p, stream, source, args);
     if (gg_is_slim(row))
         return launch_slim(dev, choice, p, stream, args);
+    if (row->role == GG_PANEL)
+        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_panel_blocks(row, p), .y = 1, .z = 1}, stream, args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args->workspace = scratch(dev, stream, source, parts);

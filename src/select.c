@@ -54,13 +54,17 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if ((row->cc_min == 90 || row->role == GG_TILED_CUT) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
+    if ((row->cc_min == 90 || gg_is_cut(row)) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
     if (row->role == GG_SLIM_TMA && gg_unaligned_large(row, p))
         return false;
+    if (row->role == GG_GRAM)
+        return gg_tiles(row, p) < GG_FLAGS / GG_GRAM_FLAGS;
     const bool is_thin = p->m <= row->tile_n || p->n <= row->tile_n, fits_grid = gg_max(p->m, p->n) <= INT64_C(32) * INT32_MAX;
+    if (row->role == GG_PANEL)
+        return is_thin && fits_grid && p->k <= GG_PANEL_K;
     return (row->role != GG_SKINNY && !gg_is_slim(row)) || (is_thin && fits_grid);
 }
 
@@ -197,11 +201,14 @@ static bool as_accurate(double parts, const struct gg_gemm *p, const struct gg_a
 
 /* Is this row, cut as in struct gg_choice, never used as a chain's FFMA? Such rows serve only where no chain does. They are rows so accurate that a
  * chain hardly ever matches them: small tiles with an SM per block, where each thread has more sums and k more slices; and tiles cut into many pieces
- * of k. Further GG_TMA_ONCE with more tiles than SMs, because chains for C of that size contain sgemm_128x64's FFMA (tensor.c). */
+ * of k. Then those for shapes that no chain is fast for. Further GG_TMA_ONCE with more tiles than SMs, because chains for C of that size contain
+ * sgemm_128x64's FFMA (tensor.c). */
 static bool outside_chains(const struct gg_kernel *row, int splits, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     if (row->type == GG_D)
         return false;
+    if (row->role == GG_PANEL || row->role == GG_GRAM)
+        return true;
     if (row->role == GG_TILED_CUT)
         return splits > 1 && !as_accurate(splits, p, arch);
     return row->role == GG_TMA_ONCE && ((row->per_sm == 1 && row->tile_m * row->tile_n < 128 * 64) || gg_tiles(row, p) > arch->sms);
@@ -220,16 +227,32 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
+/* The same for a GG_GRAM row: a step at least for each piece. */
+static struct gg_choice best_gram(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const int64_t room = (int64_t)arch->sms * row->per_sm / gg_tiles(row, p), most = gg_min(room, GG_GRAM_GROUP * (GG_GRAM_FLAGS - 1));
+    struct gg_choice best = {0};
+    for (int64_t pieces = gg_max(gg_min(most, gg_ceil_div(p->k, row->tile_k)), 1);; pieces /= 2) {
+        consider(&best, (struct gg_choice){.kernel = row, .splits = (int)pieces}, p, arch);
+        if (pieces == 1)
+            return best;
+    }
+}
+
 /* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096
  * 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows are for GPUs
  * without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32 (7x3001x3001,
- * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). */
+ * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). What GG_PANEL and GG_GRAM are for GG_SLIM rows do 1.1 to 9 times slower
+ * (10000x1x16 8.4 us, so 6.5; 4x4x100000 124, so 13), and tiles up to 1.8 times (1000000x1x16 59 us, so 34). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
+    const int64_t x = gg_max(p->m, p->n), y = gg_min(p->m, p->n);
     if (row->role == GG_SKINNY)
         return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
-    return row->role == GG_SLIM && row->tile_k < 16 && (p->k < 4096 || !kmajor);
+    if (row->role == GG_SLIM)
+        return (row->tile_k < 16 && (p->k < 4096 || !kmajor)) || p->k <= (!kmajor ? 16 : x < 5000 ? 64 : GG_PANEL_K) || (x <= 16 && p->k >= 256);
+    return y <= 4 && x >= 1000 && p->k <= GG_PANEL_K && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
 }
 
 /* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks. */
@@ -290,12 +313,14 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         best = best_tma(row, p, arch);
     } else if (row->role == GG_TILED_CUT) {
         best = best_cut(row, p, arch, rows);
+    } else if (row->role == GG_GRAM) {
+        best = best_gram(row, p, arch);
     } else if (row->role == GG_SLIM_TMA) {
         best = best_slim_tma(row, p, arch);
-    } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM) {
+    } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM || row->role == GG_PANEL) {
         /* Wide blocks need less of the memory, but must be enough: 20001x1x2001 1.09 times as fast with 157, 8001x1x8001 0.93 with 63. */
         const bool wide = gg_prefers_wide(row, p) && gg_slim_blocks(row, p, true) >= arch->sms;
-        const int splits = gg_is_chain(row) ? 1 : row->role == GG_SKINNY ? pieces(row, p, arch) : slim_pieces(row, p, arch, wide);
+        const int splits = row->role == GG_SKINNY ? pieces(row, p, arch) : row->role == GG_SLIM ? slim_pieces(row, p, arch, wide) : 1;
         consider(&best, (struct gg_choice){.kernel = row, .splits = splits, .wide = wide}, p, arch);
     } else {
         const int all = sharers(row, p, arch);
