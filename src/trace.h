@@ -64,24 +64,27 @@ static inline void gg_count(_Atomic uint64_t *calls)
     atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* The calling thread's counters, and its last call as gpugemm_last_decision shows it. */
+/* The calling thread's counters, and its last call as gpugemm_last_decision shows it. A tiny call is one that was too small (GG_TOO_SMALL), with
+ * nobody watching: it writes the first line alone, because each further store is noticeable beside such a product. */
 struct gg_last {
     struct gg_calls *own; /* NULL before the first call, and in a thread that came when all lines were taken */
-    const struct gg_kernel *kernel;
     int64_t m, n, k;
-    double predicted_cpu, predicted_gpu;
-    bool any; /* was there one? */
+    uint32_t tiny; /* 1 + enum gg_type; 0: the last call was no tiny one, and the rest is of that call */
+    bool any;      /* was there one? */
     unsigned char type, path, reason;
+    const struct gg_kernel *kernel;
+    double predicted_cpu, predicted_gpu;
 };
 extern _Thread_local struct gg_last gg_last;
 
-/* gg_record for a call that was too small (GG_TOO_SMALL), when nobody watches and gg_last.own is not NULL. */
+/* gg_record for a tiny call. gg_last.own must not be NULL. */
 static inline void gg_record_tiny(enum gg_type type, int64_t m, int64_t n, int64_t k)
 {
-    struct gg_calls *own = gg_last.own;
-    gg_count(&own->of[type][GG_PATH_CPU]);
-    gg_last =
-        (struct gg_last){.own = own, .m = m, .n = n, .k = k, .any = true, .type = (unsigned char)type, .path = GG_PATH_CPU, .reason = GG_TOO_SMALL};
+    gg_count(&gg_last.own->of[type][GG_PATH_CPU]);
+    gg_last.m = m;
+    gg_last.n = n;
+    gg_last.k = k;
+    gg_last.tiny = 1 + type;
 }
 
 bool gg_trace_open(void);                      /* is a trace wanted, and can it be written? */
