@@ -1,16 +1,16 @@
-/* entry.c — owns the exported spellings of sgemm and dgemm (symbols.def). The caller's own arguments stay in the entry's frame, so that a
- * declined call goes to the same routine of the real BLAS exactly as it came. It decides nothing: check.h and serve.c do.
+/* entry.c — owns the exported spellings of sgemm and dgemm (symbols.def); entry_*.S has their code for the commonest small call, and jumps here with
+ * all others. The caller's own arguments stay in the entry's frame, so that a declined call goes to the same routine of the real BLAS exactly as it
+ * came. It decides nothing: check.h and serve.c do.
  *
  * CBLAS integers are declared 64 bits wide even under 32-bit names: they travel in registers and eight-byte stack slots either way, the low
  * half is what a 32-bit caller meant, and an ILP64 library under plain names gets all of it back. */
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "check.h"
 #include "fp.h"
 #include "real.h"
 #include "serve.h"
-
-#define GG_EXPORT __attribute__((visibility("default")))
 
 enum symbol {
 #define X(name, ...) ID_##name,
@@ -22,8 +22,13 @@ enum symbol {
 static struct {
     _Atomic(void *) routine; /* NULL: there is none */
     _Atomic enum { UNKNOWN, KNOWN, ILP64_UNDER_PLAIN_NAME } state;
-    _Atomic(void *) straight; /* the routine, once tiny calls may go there directly: see straight() */
 } real[SYMBOLS];
+
+/* The same routine, once tiny calls may go there directly: see straight(). With what else entry_*.S knows. */
+_Atomic(void *) gg_straight[SYMBOLS];
+_Static_assert(offsetof(struct gg_last, m) == 8 && offsetof(struct gg_last, n) == 16 && offsetof(struct gg_last, k) == 24, "entry_*.S");
+_Static_assert(offsetof(struct gg_last, tiny) == 32 && GG_S == 0 && GG_D == 1 && GG_PATH_CPU == 0 && sizeof(uint64_t[GG_PATHS]) == 24, "entry_*.S");
+_Static_assert(offsetof(struct gg_own, heap) == 8 && offsetof(struct gg_own, stack) == 16 && GG_OWN_STACK == 1 << 26, "entry_*.S");
 
 /* Has the real BLAS called us during this call? Its cblas_dgemm may call dgemm_, which is ours (the reference's and BLIS's do). */
 static _Thread_local bool came_back;
@@ -135,25 +140,27 @@ static void end(struct call *call)
     if (call->recorded)
         return;
     if (call->record.reason == GG_TOO_SMALL && call->start == 0 && !came_back &&
-        !atomic_load_explicit(&real[call->symbol].straight, memory_order_relaxed))
-        atomic_store_explicit(&real[call->symbol].straight, call->routine, memory_order_release);
+        !atomic_load_explicit(&gg_straight[call->symbol], memory_order_relaxed))
+        atomic_store_explicit(&gg_straight[call->symbol], call->routine, memory_order_release);
     record(call);
 }
 
 /* The short way for a call too small for any GPU, on operands in host memory. Returns the real BLAS's routine, to be called directly, because what is
  * done here is noticeable beside such a product (bench/declined.c); NULL: take the long way. The short way is open once a call that was too small
- * took the long way, with nobody watching, and the real BLAS did not call back. Whether the other arguments are legal is left to the real BLAS. */
+ * took the long way, with nobody watching, and the real BLAS did not call back. Whether the other arguments are legal is left to the real BLAS. Most
+ * such calls do not come here: entry_*.S accepts them by the same rules. */
 static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, int64_t n, int64_t k, double alpha, const void *a, const void *b,
                              const void *c)
 {
-    void *routine = atomic_load_explicit(&real[symbol].straight, memory_order_acquire);
+    void *routine = atomic_load_explicit(&gg_straight[symbol], memory_order_acquire);
     if (!routine || !gg_is_tiny(m, n, k) || alpha == 0 || gg_real_inside() || !gg_last.own || !(gg_gpu_own(a, b, c) || gg_on_host(a, b, c)))
         return NULL;
     gg_record_tiny(type, m, n, k);
     return routine;
 }
 
-/* Two functions per spelling: the exported one, which saves few registers and ends the short way with a jump, and the long way behind it.
+/* Two functions per spelling: gg_call_*, where entry_*.S jumps to, which saves few registers and ends the short way with a jump, and the long way
+ * behind it.
  *
  * The lengths of Fortran's character arguments are passed on as 1 and never read: many callers leave them out. The jump hands the caller's own frame
  * to the real BLAS, including the lengths if they are there. */
@@ -174,7 +181,7 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
         ((gg_f77_gemm *)call.routine)(GG_F77_ARGUMENTS, 1, 1);                                                                                       \
         end(&call);                                                                                                                                  \
     }                                                                                                                                                \
-    GG_EXPORT void NAME(GG_F77_PARAMETERS(INT))                                                                                                      \
+    void gg_call_##NAME(GG_F77_PARAMETERS(INT))                                                                                                      \
     {                                                                                                                                                \
         void *routine = straight(ID_##NAME, TYPE, *m, *n, *k, gg_check_scalar(TYPE, alpha), a, b, c);                                                \
         if (routine)                                                                                                                                 \
@@ -201,7 +208,7 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
         ((cblas_##T##_gemm *)call.routine)(GG_CBLAS_ARGUMENTS);                                                                                      \
         end(&call);                                                                                                                                  \
     }                                                                                                                                                \
-    GG_EXPORT void NAME(GG_CBLAS_PARAMETERS(T))                                                                                                      \
+    void gg_call_##NAME(GG_CBLAS_PARAMETERS(T))                                                                                                      \
     {                                                                                                                                                \
         const bool rows = layout == GG_ROW_MAJOR;                                                                                                    \
         void *routine = straight(ID_##NAME, TYPE, rows ? (INT)n : (INT)m, rows ? (INT)m : (INT)n, (INT)k, (double)alpha, a, b, c);                   \
@@ -210,12 +217,6 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
         else                                                                                                                                         \
             NAME##_long(__builtin_return_address(0), GG_CBLAS_ARGUMENTS);                                                                            \
     }
-
-/* Under the bare names the stubs of forward.def come first, and then the functions here. */
-void sgemm(GG_F77_PARAMETERS(int32_t)) __asm__("gg_sgemm");
-void dgemm(GG_F77_PARAMETERS(int32_t)) __asm__("gg_dgemm");
-void sgemm_64(GG_F77_PARAMETERS(int64_t)) __asm__("gg_sgemm_64");
-void dgemm_64(GG_F77_PARAMETERS(int64_t)) __asm__("gg_dgemm_64");
 
 typedef void f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
                       const void *, const void *, void *, const void *); /* gg_f77_gemm without lengths */

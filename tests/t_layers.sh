@@ -30,7 +30,7 @@ only math.h
 only cblas.h
 only kernel.h src/work.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
 only check.h src/entry.c src/api.c
-only symbols.def src/entry.c
+only symbols.def src/entry.c src/entry_x86_64.S src/entry_aarch64.S
 only forward.def src/forward.c src/forward_x86_64.S src/forward_aarch64.S
 
 # ---- what the library never does --------------------------------------------------------------------------------------------------
