@@ -201,6 +201,19 @@ static double predict_panel(const struct gg_kernel *row, const struct gg_gemm *p
     return GG_LAUNCH + (row->start + (load - 1) * PANEL_AGAIN) / hz + gg_longer(step * k * (1 + BUSY * busy) / hz, memory);
 }
 
+/* Seconds of a GG_GEMV row. A block's turns along k take as long with two blocks on an SM, of which `rate` counts the flop. (222 products of 50x100
+ * to 8000x8000, bench/results/panel-2026-11-26.txt.) */
+static double predict_gemv(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    static const double GEMV = 1.8;
+    const int64_t blocks = gg_ceil_div(gg_max(p->m, p->n), row->tile_m);
+    const double rounds = gg_at_least((double)blocks / (arch->sms * row->per_sm), 1);
+    const double turn = 2.0 * row->per_sm * row->tile_m * row->tile_k / row->rate;
+    const double clocks = rounds * (row->start + turn * (double)gg_ceil_div(p->k, row->tile_k));
+    const double memory = GEMV * (double)p->m * (double)p->n * (double)p->k * (double)gg_size(p->type) / arch->bandwidth;
+    return GG_LAUNCH + gg_longer(clocks / (arch->clock_mhz * 1e6), row->start / (arch->clock_mhz * 1e6) + memory);
+}
+
 /* Seconds of a GG_GRAM row. GRAM_LEVEL: clocks to add up the parts of a group of blocks, of all groups, and for each part. (320 products of up to
  * 100x100 and k from 500 to 300000, likewise.) */
 static double predict_gram(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
@@ -404,6 +417,7 @@ double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const st
     switch (row->role) {
     case GG_SKINNY: return predict_skinny(row, p, arch, way->splits);
     case GG_SLIM: return predict_slim(way, p, arch);
+    case GG_GEMV: return predict_gemv(row, p, arch);
     case GG_PANEL: return predict_panel(row, p, arch);
     case GG_GRAM: return predict_gram(row, p, arch, way->splits);
     case GG_SLIM_TMA: return predict_slim_tma(row, p, arch, way->splits);

@@ -25,6 +25,7 @@ enum gg_role {
     GG_SKINNY,           /* as GG_TILED, only for m or n <= tile_n; k is cut into pieces until the GPU is full */
     GG_SLIM,             /* likewise, with 16-byte loads; the pieces of k, here a power of two, are the blocks of a cluster, which add the parts up */
     GG_SLIM_TMA,         /* likewise, the large operand, which must be aligned, by TMA */
+    GG_GEMV,             /* as GG_TILED, only for m or n == 1 */
     GG_PANEL,            /* as GG_TILED, only for m or n <= tile_n and k <= GG_PANEL_K: a block has tile_m rows of the large operand */
     GG_GRAM,             /* as GG_TILED_CUT, for few tiles and a long k; up to as many blocks as the GPU holds have a piece of it */
     GG_TENSOR,           /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */

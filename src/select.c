@@ -54,7 +54,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if ((row->cc_min == 90 || gg_is_cut(row)) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
+    if ((row->cc_min == 90 || gg_is_cut(row) || row->role == GG_GEMV) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
@@ -65,7 +65,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
     const bool is_thin = p->m <= row->tile_n || p->n <= row->tile_n, fits_grid = gg_max(p->m, p->n) <= INT64_C(32) * INT32_MAX;
     if (row->role == GG_PANEL)
         return is_thin && fits_grid && p->k <= GG_PANEL_K;
-    return (row->role != GG_SKINNY && !gg_is_slim(row)) || (is_thin && fits_grid);
+    return (row->role != GG_SKINNY && row->role != GG_GEMV && !gg_is_slim(row)) || (is_thin && fits_grid);
 }
 
 /* Keeps the faster of two ways; the best so far may be none. */
@@ -207,7 +207,7 @@ static bool outside_chains(const struct gg_kernel *row, int splits, const struct
 {
     if (row->type == GG_D)
         return false;
-    if (row->role == GG_PANEL || row->role == GG_GRAM)
+    if (row->role == GG_GEMV || row->role == GG_PANEL || row->role == GG_GRAM)
         return true;
     if (row->role == GG_TILED_CUT)
         return splits > 1 && !as_accurate(splits, p, arch);
@@ -239,20 +239,38 @@ static struct gg_choice best_gram(const struct gg_kernel *row, const struct gg_g
     }
 }
 
+/* What GG_GEMV is for on GPUs that have GG_SLIM, too: vectors that are not long, from a k that is not either. */
+static bool is_short_gemv(const struct gg_gemm *p)
+{
+    const bool dots = p->n == 1 ? p->a_kmajor : p->b_kmajor; /* is k contiguous in the matrix? */
+    const int64_t x = gg_max(p->m, p->n), most_k = dots && x >= 500 ? 2100 : 1200, most = dots ? 3500000 : 2100000;
+    return gg_min(p->m, p->n) == 1 && x <= 4000 && p->k <= most_k && x * p->k <= most;
+}
+
+/* What GG_GEMV, GG_PANEL and GG_GRAM are for GG_SLIM rows do 1.1 to 9 times slower, but are predicted to be faster (10000x1x16 8.4 us, so 6.5;
+ * 4x4x100000 124, so 13). */
+static bool is_not_for_slim(const struct gg_gemm *p, bool kmajor)
+{
+    const int64_t x = gg_max(p->m, p->n), short_k = !kmajor ? 16 : x < 5000 ? 64 : GG_PANEL_K;
+    return is_short_gemv(p) || p->k <= short_k || (x <= 16 && p->k >= 256);
+}
+
 /* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096
  * 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows are for GPUs
  * without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32 (7x3001x3001,
- * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). What GG_PANEL and GG_GRAM are for GG_SLIM rows do 1.1 to 9 times slower
- * (10000x1x16 8.4 us, so 6.5; 4x4x100000 124, so 13), and tiles up to 1.8 times (1000000x1x16 59 us, so 34). */
+ * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). Tiles take up to 1.8 times as long as predicted where hardly any of
+ * their columns exist (1000000x1x16 59 us, by GG_PANEL 34). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
-    const int64_t x = gg_max(p->m, p->n), y = gg_min(p->m, p->n);
+    const bool is_panel = gg_min(p->m, p->n) <= 4 && gg_max(p->m, p->n) >= 1000 && p->k <= GG_PANEL_K;
     if (row->role == GG_SKINNY)
         return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
+    if (row->role == GG_GEMV)
+        return arch->cc == 90 && !is_short_gemv(p);
     if (row->role == GG_SLIM)
-        return (row->tile_k < 16 && (p->k < 4096 || !kmajor)) || p->k <= (!kmajor ? 16 : x < 5000 ? 64 : GG_PANEL_K) || (x <= 16 && p->k >= 256);
-    return y <= 4 && x >= 1000 && p->k <= GG_PANEL_K && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
+        return is_not_for_slim(p, kmajor) || (row->tile_k < 16 && (p->k < 4096 || !kmajor));
+    return (is_panel || is_short_gemv(p)) && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
 }
 
 /* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks. */
@@ -317,7 +335,7 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         best = best_gram(row, p, arch);
     } else if (row->role == GG_SLIM_TMA) {
         best = best_slim_tma(row, p, arch);
-    } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM || row->role == GG_PANEL) {
+    } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM || row->role == GG_PANEL || row->role == GG_GEMV) {
         /* Wide blocks need less of the memory, but must be enough: 20001x1x2001 1.09 times as fast with 157, 8001x1x8001 0.93 with 63. */
         const bool wide = gg_prefers_wide(row, p) && gg_slim_blocks(row, p, true) >= arch->sms;
         const int splits = row->role == GG_SKINNY ? pieces(row, p, arch) : row->role == GG_SLIM ? slim_pieces(row, p, arch, wide) : 1;
