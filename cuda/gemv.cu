@@ -11,8 +11,8 @@ constexpr int THREADS = 512, ROWS = 16, SLICES = 32;
 
 template <typename T> __device__ void gemv(const gg_args &p)
 {
-    constexpr int AHEAD = 64 / sizeof(T);
-    if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
+    constexpr int AHEAD = (__CUDA_ARCH__ >= 900 ? 64 : 48) / sizeof(T); /* as many as registers hold */
+    if (sizeof(T) == 4 && gg_gated(p))                                  /* FP64 has no chains */
         return;
     __shared__ T sums[SLICES][ROWS + 1];
     const bool flat = p.n > 1, kmajor = flat ? p.b_kmajor : p.a_kmajor;

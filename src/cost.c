@@ -59,6 +59,18 @@ static const double PANELS = 29, PANELS_SHARED = 25.2;
 enum { EVERYWHERE = 4 };
 static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
 
+/* How much longer the main loops of FP64 rows with two blocks an SM take if lines of A or of B do not begin at multiples of 32 bytes, as L2's sectors
+ * do, for each of them. (650 by 32x64 27.4 us, 700 21.7; by 64x64_pair 21.2 and 21.4.) */
+static const double ACROSS_SECTORS = 0.22;
+
+/* C is so tall, or so wide, that the large operand of FP64 tiles that have fewer than 64 of its rows takes twice as long to read. (5000x100x200 by
+ * 32x64 20.4 us, in pairs of 64x64 18.0; 5000x100x1000 49.7 and 36.4.) */
+enum { TALL = 16 };
+
+/* Where blocks share tiles unevenly, the smaller of two rows or columns of tiles finds in L2 what the other has read only up to this share of L2's
+ * size. (64x12544x576 by 32x64 50 us, by 64x32, whose tiles are in one row, 40.) */
+static const double KEPT_UNEVENLY = 0.5;
+
 static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) { return bytes / (rate * arch->sms * arch->clock_mhz * 1e6); }
 
 /* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
@@ -377,13 +389,28 @@ static double tma_memory(const struct gg_choice *way, const struct gg_gemm *p, c
     if (p->type == GG_S)
         return memory;
     const int64_t tiles = gg_tiles(row, p);
-    const double panels = (double)tiles * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
+    const int64_t blocks =
+        shared > 0 || way->cluster > 1 ? tiles : gg_round_up(tiles, arch->sms / gg_team(row)); /* an SM has its share of L2, busy or not */
+    const double panels = (double)blocks * (row->tile_m + row->tile_n) * k * size, kept = KEPT * (double)arch->l2_bytes / ((m + n) * k * size);
     const bool everywhere = shared > 0 && way->groups <= 1 && way->splits >= EVERYWHERE * tiles;
     double seconds = l2_seconds(panels, shared == 0 ? PANELS : everywhere ? PANELS_EVERYWHERE : PANELS_SHARED, arch);
     if (everywhere && kept < 1)
         seconds += REREAD * panels * (1 - kept) / arch->bandwidth;
-    return gg_at_least(memory, seconds);
+    const double large = gg_at_least(m, n) * k * size, unkept = 1 - KEPT_UNEVENLY * (double)arch->l2_bytes / large;
+    const bool read_twice = way->cluster * way->groups <= 1 && !everywhere && m > row->tile_m && n > row->tile_n * gg_team(row) && unkept > 0;
+    return gg_at_least(memory + (read_twice ? large * unkept / arch->bandwidth : 0), seconds);
 }
+
+/* Seconds that FP64 tiles with few rows of the large operand add, where C is tall or wide. */
+static double narrow(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const bool wide = p->m < p->n;
+    const int64_t x = wide ? p->n : p->m, y = wide ? p->m : p->n;
+    const int side = wide ? row->tile_n : row->tile_m;
+    return p->type == GG_D && side < 64 && x > TALL * y ? (double)x * (double)p->k * (double)gg_size(p->type) / arch->bandwidth : 0;
+}
+
+static bool is_across_sectors(enum gg_type type, const void *base, int64_t ld) { return ((uintptr_t)base | (uint64_t)ld * gg_size(type)) % 32 != 0; }
 
 /* Seconds of a GG_TMA… row. */
 static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
@@ -402,8 +429,10 @@ static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, 
     double clocks = shared > 0 ? sharing(way, p, (double)((tiles - shared) / way->splits), shared, step, sms) : not_sharing(way, p, step, sms);
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
+    if (p->type == GG_D && row->per_sm > 1)
+        clocks *= 1 + ACROSS_SECTORS * (is_across_sectors(p->type, p->a, p->lda) + is_across_sectors(p->type, p->b, p->ldb));
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
-    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes;
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch);
     return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), tma_memory(way, p, arch, shared));
 }
 

@@ -279,14 +279,15 @@ int main(void)
         CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
         /* Exceptions: FP32's GG_TMA_ONCE are not for C of more tiles than SMs; those with an SM to themselves, and tiles in pieces, are not for where
          * a chain would serve; slim_d1_long is only for long rows, and no GG_SLIM for what GG_GEMV, GG_PANEL and GG_GRAM are for, nor tiles for the
-         * panels of vectors; GG_SKINNY and GG_GEMV hardly for compute capability 9.0. */
+         * panels of vectors; GG_SKINNY and GG_GEMV hardly for compute capability 9.0, FP64's GG_GRAM for up to four tiles. */
         const bool is_panel = gg_min(p.m, p.n) <= 4 && p.k <= (gg_min(p.m, p.n) == 1 ? 2100 : GG_PANEL_K),
                    slim_too = p.k <= 2100 || gg_max(p.m, p.n) <= 16 || row->tile_k < 16;
         CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
                   gg_is_chain(free_choice.kernel) ||
                   (row->role == GG_TMA_ONCE && p.type == GG_S && (gg_tiles(row, &p) > gpu->sms || row->per_sm == 1)) ||
                   (row->role == GG_TILED_CUT && p.type == GG_S && forced.splits > 1) || (row->role == GG_SLIM && slim_too) ||
-                  (is_panel && !gg_is_slim(row) && row->role != GG_PANEL) || ((row->role == GG_SKINNY || row->role == GG_GEMV) && gpu->cc == 90),
+                  (is_panel && !gg_is_slim(row) && row->role != GG_PANEL) || ((row->role == GG_SKINNY || row->role == GG_GEMV) && gpu->cc == 90) ||
+                  (row->role == GG_GRAM && p.type == GG_D),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
     CHECK(clusters > 100 && singles > 10 && groups > 10 && shared > 100 && evenly > 100 && strips > 100 && wide > 10,
