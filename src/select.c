@@ -247,32 +247,38 @@ static bool is_short_gemv(const struct gg_gemm *p)
     return gg_min(p->m, p->n) == 1 && x <= 4000 && p->k <= most_k && x * p->k <= most;
 }
 
-/* What GG_GEMV, GG_PANEL and GG_GRAM are for GG_SLIM rows do 1.1 to 9 times slower, but are predicted to be faster (10000x1x16 8.4 us, so 6.5;
- * 4x4x100000 124, so 13). */
-static bool is_not_for_slim(const struct gg_gemm *p, bool kmajor)
+/* What GG_GEMV, GG_PANEL and GG_GRAM are for other rows do 1.1 to 9 times slower, but are often predicted to be faster (10000x1x16 by slim_s1 8.4 us,
+ * by panel_s4 6.5; 4x4x100000 by slim_s4 124, by gram_s4 13; 1000000x1x16 by multistage_s_32x32 59, by panel_s4 34). */
+static bool is_done_better(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    const int64_t x = gg_max(p->m, p->n), short_k = !kmajor ? 16 : x < 5000 ? 64 : GG_PANEL_K;
-    return is_short_gemv(p) || p->k <= short_k || (x <= 16 && p->k >= 256);
+    const int64_t x = gg_max(p->m, p->n), y = gg_min(p->m, p->n);
+    const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor, few = x <= 16 && p->k >= 256;
+    const int64_t short_k = kmajor ? (x < 5000 ? 64 : GG_PANEL_K) : x < 50000 ? 16 : 64;
+    if (row->role == GG_SLIM)
+        return is_short_gemv(p) || few || p->k <= short_k;
+    if (row->role == GG_SKINNY)
+        return (few || p->k <= GG_PANEL_K) && arch->cc >= 80;
+    const bool is_tall = y <= 4 && x >= 1000 && p->k <= GG_PANEL_K;
+    return (is_tall || is_short_gemv(p)) && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
 }
 
 /* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096
  * 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows are for GPUs
  * without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32 (7x3001x3001,
- * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). Tiles take up to 1.8 times as long as predicted where hardly any of
- * their columns exist (1000000x1x16 59 us, by GG_PANEL 34). */
-static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+ * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). FP64's gram_d16 is slow for more than four tiles (48x48x10000 18.8 us, by
+ * tiles of 32x64 15.1). */
+static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
-    const bool is_panel = gg_min(p->m, p->n) <= 4 && gg_max(p->m, p->n) >= 1000 && p->k <= GG_PANEL_K;
-    if (row->role == GG_SKINNY)
-        return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
-    if (row->role == GG_GEMV)
-        return arch->cc == 90 && !is_short_gemv(p);
-    if (row->role == GG_GRAM) /* 48x48x10000 in FP64 18.8 us, by tiles of 32x64 15.1 */
-        return p->type == GG_D && row->tile_m > 4 && gg_tiles(row, p) > 4;
-    if (row->role == GG_SLIM)
-        return is_not_for_slim(p, kmajor) || (row->tile_k < 16 && (p->k < 4096 || !kmajor));
-    return (is_panel || is_short_gemv(p)) && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
+    if (rows == ALL && is_done_better(row, p, arch))
+        return true;
+    switch (row->role) {
+    case GG_SKINNY: return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
+    case GG_SLIM: return row->tile_k < 16 && (p->k < 4096 || !kmajor);
+    case GG_GEMV: return arch->cc == 90 && !is_short_gemv(p);
+    case GG_GRAM: return p->type == GG_D && row->tile_m > 4 && gg_tiles(row, p) > 4;
+    default: return false;
+    }
 }
 
 /* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks. */
@@ -366,7 +372,7 @@ static struct gg_choice fastest(const struct gg_gemm *p, const struct gg_arch *a
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++) {
         if (gg_is_chain(row) != (rows == CHAINS) || (force && strcmp(force, row->name) != 0) || !legal(row, p, arch))
             continue;
-        if (!force && (is_hopeless(row, p, arch) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
+        if (!force && (is_hopeless(row, p, arch, rows) || (rows == OF_CHAINS && outside_chains(row, 1, p, arch))))
             continue;
         const struct gg_choice choice = choice_of(row, p, arch, rows, strips);
         if (!best.kernel || choice.seconds < best.seconds)

@@ -145,6 +145,29 @@ static void check_served(void)
     }
 }
 
+/* Shapes that one kind of row was made for get it in every layout and precision, be it or another among those that may be a chain's FFMA. */
+static void check_thin(void)
+{
+    static const struct {
+        int64_t m, n, k;
+        enum gg_role role;
+    } cases[] = {{100000, 4, 64, GG_PANEL}, {1000000, 1, 64, GG_PANEL}, {1, 60000, 64, GG_PANEL}, {1000000, 16, 64, GG_PANEL},
+                 {3, 1000000, 8, GG_PANEL}, {1, 1, 1000000, GG_GRAM},   {4, 4, 30000, GG_GRAM},   {10, 10, 1000000, GG_GRAM},
+                 {16, 16, 2000, GG_GRAM},   {10, 1, 100000, GG_GRAM},   {300, 1, 300, GG_GEMV},   {1, 1000, 1000, GG_GEMV},
+                 {1000, 1, 2000, GG_SLIM},  {4096, 1, 4096, GG_SLIM}};
+    for (int variant = 0; variant < 12; variant++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct gg_gemm p = {.type = variant / 4 == 2 ? GG_D : GG_S, .m = cases[i].m, .n = cases[i].n, .k = cases[i].k, .alpha = 1};
+            p.precision = variant / 4 == 1 ? GG_FP32 : GG_STRICT;
+            p.a_kmajor = variant & 1, p.b_kmajor = variant & 2;
+            p.lda = p.a_kmajor ? p.k : p.m, p.ldb = p.b_kmajor ? p.k : p.n, p.ldc = p.m;
+            const struct gg_kernel *row = gg_select(&p, &gpus[2], NULL).kernel;
+            const bool dots = p.n == 1 ? p.a_kmajor : p.b_kmajor, gemv_too = cases[i].role == GG_SLIM && p.k == 2000 && dots;
+            CHECK(row->role == (gemv_too ? GG_GEMV : cases[i].role), "%s %lldx%lldx%lld, variant %d: %s", p.type == GG_D ? "dgemm" : "sgemm",
+                  (long long)p.m, (long long)p.n, (long long)p.k, variant, row->name);
+        }
+}
+
 /* For any problem each GPU uses its own kind of chain, or none. */
 static void check_kinds(uint64_t *seed)
 {
@@ -251,6 +274,7 @@ int main(void)
     check_beside();
     check_tensor();
     check_served();
+    check_thin();
     check_in_one();
     uint64_t seed = 20261121, kinds_seed = 1;
     check_kinds(&kinds_seed);
@@ -279,14 +303,14 @@ int main(void)
         CHECK(forced.kernel == row || forced.kernel == free_choice.kernel, "%s forced: %s", row->name, forced.kernel ? forced.kernel->name : "none");
         /* Exceptions: FP32's GG_TMA_ONCE are not for C of more tiles than SMs; those with an SM to themselves, and tiles in pieces, are not for where
          * a chain would serve; slim_d1_long is only for long rows, and no GG_SLIM for what GG_GEMV, GG_PANEL and GG_GRAM are for, nor tiles for the
-         * panels of vectors; GG_SKINNY and GG_GEMV hardly for compute capability 9.0, FP64's GG_GRAM for up to four tiles. */
+         * panels of vectors; GG_SKINNY hardly where those are, GG_GEMV for compute capability 9.0; FP64's GG_GRAM for up to four tiles. */
         const bool is_panel = gg_min(p.m, p.n) <= 4 && p.k <= (gg_min(p.m, p.n) == 1 ? 2100 : GG_PANEL_K),
                    slim_too = p.k <= 2100 || gg_max(p.m, p.n) <= 16 || row->tile_k < 16;
         CHECK(forced.kernel != row || row == free_choice.kernel || forced.seconds >= free_choice.seconds || gg_is_chain(row) ||
                   gg_is_chain(free_choice.kernel) ||
                   (row->role == GG_TMA_ONCE && p.type == GG_S && (gg_tiles(row, &p) > gpu->sms || row->per_sm == 1)) ||
                   (row->role == GG_TILED_CUT && p.type == GG_S && forced.splits > 1) || (row->role == GG_SLIM && slim_too) ||
-                  (is_panel && !gg_is_slim(row) && row->role != GG_PANEL) || ((row->role == GG_SKINNY || row->role == GG_GEMV) && gpu->cc == 90) ||
+                  (is_panel && !gg_is_slim(row) && row->role != GG_PANEL) || row->role == GG_SKINNY || (row->role == GG_GEMV && gpu->cc == 90) ||
                   (row->role == GG_GRAM && p.type == GG_D),
               "%s is faster than %s, which was chosen", row->name, free_choice.kernel->name);
     }
