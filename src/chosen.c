@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* All that a choice depends on, to be compared as bytes: padding is zero, and addresses are reduced to their alignment. alpha and beta are left out,
- * as all rows treat their values alike. */
+/* All that a choice depends on, to be compared as bytes: padding is zero, and addresses are reduced to their alignment. alpha is left out, and of
+ * beta counts whether C is read: all rows treat their values alike. */
 struct question {
     struct gg_gemm p;
     struct gg_arch arch;
@@ -29,6 +29,7 @@ static void ask(struct question *question, const struct gg_gemm *p, const struct
     question->p.lda = p->lda;
     question->p.ldb = p->ldb;
     question->p.ldc = p->ldc;
+    question->p.beta = p->beta != 0;
     question->p.precision = p->precision;
     memcpy(&question->arch, arch, sizeof *arch);
     question->force = force;
@@ -41,9 +42,9 @@ enum { PLACES = 128 };
 static size_t place_of(const struct question *question)
 {
     const struct gg_gemm *p = &question->p;
-    const uint64_t thread = (uint64_t)pthread_self() >> 12, parts[] = {(uint64_t)p->m,   (uint64_t)p->n, (uint64_t)p->k,   (uint64_t)p->lda,
-                                                                       (uint64_t)p->ldb, (uintptr_t)p->a, (uintptr_t)p->b, (uintptr_t)p->c,
-                                                                       p->type,          thread};
+    const uint64_t thread = (uint64_t)pthread_self() >> 12,
+                   parts[] = {(uint64_t)p->m,  (uint64_t)p->n,  (uint64_t)p->k,  (uint64_t)p->lda, (uint64_t)p->ldb,
+                              (uintptr_t)p->a, (uintptr_t)p->b, (uintptr_t)p->c, p->type,          thread};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         hash = (hash ^ parts[i]) * 0x9e3779b97f4a7c15u;

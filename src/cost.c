@@ -63,9 +63,9 @@ static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
  * do, for each of them. (650 by 32x64 27.4 us, 700 21.7; by 64x64_pair 21.2 and 21.4.) */
 static const double ACROSS_SECTORS = 0.22;
 
-/* C is so tall, or so wide, that the large operand of FP64 tiles that have fewer than 64 of its rows takes twice as long to read. (5000x100x200 by
- * 32x64 20.4 us, in pairs of 64x64 18.0; 5000x100x1000 49.7 and 36.4.) */
-enum { TALL = 16 };
+/* C is so tall, or so wide, with no more than NARROW in the other direction, that the large operand of FP64 tiles that have fewer than 64 of its rows
+ * takes twice as long to read. (5000x100x200 by 32x64 20.4 us, in pairs of 64x64 18.0; 5000x100x1000 49.7 and 36.4.) */
+enum { TALL = 16, NARROW = 128 };
 
 /* Where blocks share tiles unevenly, the smaller of two rows or columns of tiles finds in L2 what the other has read only up to this share of L2's
  * size. (64x12544x576 by 32x64 50 us, by 64x32, whose tiles are in one row, 40.) */
@@ -260,6 +260,29 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
     return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
 }
 
+/* Clocks that FP32 rows add for each element of C that a block reads (beta != 0): GG_TILED…, others with two blocks an SM or with one, GG_TMA with
+ * its large tiles, and GG_TMA_EITHER, where a share of the products' time hides it. READ_C: what memory takes longer, in passes over C. FP64 rows
+ * differ less. (10000x10000x256 by sgemm_tma_128x256 1364 us, 128x128 1260; 4096x4096x512 379 and 360; 8192x8192x32 464, 311, by multistage_s_64x64
+ * 226.) */
+static const double READ_TILED = 0.27, READ_BESIDE = 0.15, READ_ALONE = 0.43, READ_LARGE = 0.85, READ_EITHER = 0.65, READ_HIDDEN = 0.15, READ_C = 0.8;
+
+/* Clocks of an SM for that. */
+static double reading(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const double tiles = (double)gg_tiles(row, p) / arch->sms; /* of an SM */
+    if (p->beta == 0 || p->type == GG_D)
+        return 0;
+    const double tile = (double)row->tile_m * row->tile_n, products = 2 * tile * (double)p->k / row->rate;
+    const double of_tile = row->role == GG_TMA          ? READ_LARGE * tile
+                           : row->role == GG_TMA_EITHER ? gg_at_least(READ_EITHER * tile - READ_HIDDEN * products, 0)
+                           : gg_is_tiled(row)           ? READ_TILED * tile
+                           : row->per_sm == 1           ? READ_ALONE * tile
+                                                        : READ_BESIDE * tile;
+    return tiles * of_tile;
+}
+
+static double passes_over_c(const struct gg_gemm *p) { return 2 + (p->beta != 0 && p->type == GG_S ? READ_C : 0); }
+
 /* Clocks that a GG_TILED_CUT row takes to add up a tile, and for each of its parts. */
 enum { ADDING_UP = 3500, ADDING_PART = 350 };
 
@@ -292,7 +315,8 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
         clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
-    double memory = (m * k + k * n + 2 * m * n) * size / arch->bandwidth;
+    clocks += reading(row, p, arch);
+    double memory = (m * k + k * n + passes_over_c(p) * m * n) * size / arch->bandwidth;
     if (gg_is_tiled(row)) /* small tiles, one per block: operands are read from L2 again and again */
         memory = gg_at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, L2, arch));
     after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
@@ -385,7 +409,7 @@ static double tma_memory(const struct gg_choice *way, const struct gg_gemm *p, c
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = (double)gg_size(p->type);
     const bool one_stream =
         p->type == GG_D && way->cluster * way->groups == 1 && (m < n ? p->b_kmajor && m <= row->tile_m : p->a_kmajor && n <= row->tile_n);
-    const double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + 2 * m * n) * size / arch->bandwidth;
+    const double memory = ((m * k + k * n) * (one_stream ? ONE_STREAM : 1) + passes_over_c(p) * m * n) * size / arch->bandwidth;
     if (p->type == GG_S)
         return memory;
     const int64_t tiles = gg_tiles(row, p);
@@ -407,7 +431,7 @@ static double narrow(const struct gg_kernel *row, const struct gg_gemm *p, const
     const bool wide = p->m < p->n;
     const int64_t x = wide ? p->n : p->m, y = wide ? p->m : p->n;
     const int side = wide ? row->tile_n : row->tile_m;
-    return p->type == GG_D && side < 64 && x > TALL * y ? (double)x * (double)p->k * (double)gg_size(p->type) / arch->bandwidth : 0;
+    return p->type == GG_D && side < 64 && x > TALL * y && y <= NARROW ? (double)x * (double)p->k * (double)gg_size(p->type) / arch->bandwidth : 0;
 }
 
 static bool is_across_sectors(enum gg_type type, const void *base, int64_t ld) { return ((uintptr_t)base | (uint64_t)ld * gg_size(type)) % 32 != 0; }
@@ -431,6 +455,7 @@ static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, 
         clocks *= 1 + TMA[p->type].transpose * turned;
     if (p->type == GG_D && row->per_sm > 1)
         clocks *= 1 + ACROSS_SECTORS * (is_across_sectors(p->type, p->a, p->lda) + is_across_sectors(p->type, p->b, p->ldb));
+    clocks += reading(row, p, arch);
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch);
     return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), tma_memory(way, p, arch, shared));
