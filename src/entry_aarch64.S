@@ -103,12 +103,7 @@
 #define X(symbol, type, abi) abi##_##type(symbol, gg_call_##symbol);
 #include "symbols.def"
 
-/* Code for branch-target identification and signed return addresses. */
-    .section .note.gnu.property, "a", %note
-    .balign 8
-    .word 4, 16, 5
-    .asciz "GNU"
-    .word 0xc0000000, 4, 3, 0
+#include "note.inc"
 
 #endif
     .section .note.GNU-stack, "", %progbits

@@ -96,12 +96,7 @@
 #define X(symbol, type, abi) abi##_##type(symbol, gg_call_##symbol);
 #include "symbols.def"
 
-/* Code for shadow stacks and indirect-branch tracking. */
-    .section .note.gnu.property, "a", @note
-    .balign 8
-    .long 4, 16, 5
-    .asciz "GNU"
-    .long 0xc0000002, 4, 3, 0
+#include "note.inc"
 
 #endif
     .section .note.GNU-stack, "", %progbits
