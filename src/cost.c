@@ -260,25 +260,42 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
     return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
 }
 
-/* Clocks that FP32 rows add for each element of C that a block reads (beta != 0): GG_TILED…, others with two blocks an SM or with one, GG_TMA with
- * its large tiles, and GG_TMA_EITHER, where a share of the products' time hides it. READ_C: what memory takes longer, in passes over C. FP64 rows
- * differ less. (10000x10000x256 by sgemm_tma_128x256 1364 us, 128x128 1260; 4096x4096x512 379 and 360; 8192x8192x32 464, 311, by multistage_s_64x64
- * 226.) */
-static const double READ_TILED = 0.27, READ_BESIDE = 0.15, READ_ALONE = 0.43, READ_LARGE = 0.85, READ_EITHER = 0.65, READ_HIDDEN = 0.15, READ_C = 0.8;
+/* Clocks that FP32 rows add for each element of C that a block reads (beta != 0): GG_TILED…, others with two blocks an SM or with one, large tiles
+ * that nothing else accompanies, and GG_TMA_EITHER, where a share of the products' time hides it. READ_C: what memory takes longer, in passes over
+ * C. READ_LAST: of GG_TILED…, see reading_alone. FP64 rows differ less. (10000x10000x256 by sgemm_tma_128x256 1364 us, 128x128 1260; 4096x4096x512
+ * 379 and 360; 8192x8192x32 464, 311, by multistage_s_64x64 226.) */
+static const double READ_TILED = 0.27, READ_BESIDE = 0.15, READ_ALONE = 0.43, READ_LARGE = 0.85, READ_EITHER = 0.65, READ_HIDDEN = 0.15, READ_C = 0.8,
+                    READ_LAST = 1.4;
 
-/* Clocks of an SM for that. */
+/* Clocks of an SM for a tile of C, beyond those that its products hide, if they do. */
+static double reading_tile(const struct gg_kernel *row, const struct gg_gemm *p, bool hides)
+{
+    const double tile = (double)row->tile_m * row->tile_n, hidden = hides ? READ_HIDDEN * 2 * tile * (double)p->k / row->rate : 0;
+    const bool large = row->role == GG_TMA || (row->role == GG_PERSISTENT && tile >= 128 * 128);
+    const double element = large                        ? READ_LARGE
+                           : row->role == GG_TMA_EITHER ? READ_EITHER
+                           : gg_is_tiled(row)           ? READ_TILED
+                           : row->per_sm == 1           ? READ_ALONE
+                                                        : READ_BESIDE;
+    return p->beta == 0 || p->type == GG_D ? 0 : gg_at_least(element * tile - hidden, 0);
+}
+
+/* Clocks of an SM for all its tiles, if other blocks multiply meanwhile. */
 static double reading(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    const double tiles = (double)gg_tiles(row, p) / arch->sms; /* of an SM */
-    if (p->beta == 0 || p->type == GG_D)
+    return (double)gg_tiles(row, p) / arch->sms * reading_tile(row, p, row->role == GG_TMA_EITHER);
+}
+
+/* Seconds for the tiles that no products accompany, because all blocks of an SM come to their ends together: the last ones of GG_TILED… rows; of
+ * others the first, and later rounds the less. (2000x2000x64 by sgemm_tma_128x128 28 -> 37 us, by multistage_s_128x64 26 -> 36, 64x64 27 -> 34.) */
+static double reading_alone(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    if (row->role == GG_TMA)
         return 0;
-    const double tile = (double)row->tile_m * row->tile_n, products = 2 * tile * (double)p->k / row->rate;
-    const double of_tile = row->role == GG_TMA          ? READ_LARGE * tile
-                           : row->role == GG_TMA_EITHER ? gg_at_least(READ_EITHER * tile - READ_HIDDEN * products, 0)
-                           : gg_is_tiled(row)           ? READ_TILED * tile
-                           : row->per_sm == 1           ? READ_ALONE * tile
-                                                        : READ_BESIDE * tile;
-    return tiles * of_tile;
+    const int64_t load = gg_ceil_div(gg_tiles(row, p), arch->sms);
+    const double at_once = (double)gg_min(load, row->per_sm), rounds = (double)gg_ceil_div(load, row->per_sm);
+    const double clocks = gg_is_tiled(row) ? READ_LAST * reading_tile(row, p, false) : reading_tile(row, p, true) / rounds;
+    return clocks * at_once / (arch->clock_mhz * 1e6);
 }
 
 static double passes_over_c(const struct gg_gemm *p) { return 2 + (p->beta != 0 && p->type == GG_S ? READ_C : 0); }
@@ -319,7 +336,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     double memory = (m * k + k * n + passes_over_c(p) * m * n) * size / arch->bandwidth;
     if (gg_is_tiled(row)) /* small tiles, one per block: operands are read from L2 again and again */
         memory = gg_at_least(memory, l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, L2, arch));
-    after += unaligned_c(row, p) * m * n * size / arch->bandwidth;
+    after += unaligned_c(row, p) * m * n * size / arch->bandwidth + reading_alone(row, p, arch);
     return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), memory);
 }
 
@@ -457,7 +474,7 @@ static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, 
         clocks *= 1 + ACROSS_SECTORS * (is_across_sectors(p->type, p->a, p->lda) + is_across_sectors(p->type, p->b, p->ldb));
     clocks += reading(row, p, arch);
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
-    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch);
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch) + reading_alone(row, p, arch);
     return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), tma_memory(way, p, arch, shared));
 }
 
