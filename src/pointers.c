@@ -37,10 +37,13 @@ static void find_own(void)
     uintptr_t stack_end = 0, heap = 0;
     char text[1024];
     const int saved = errno;
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread cancelled in here would leave the file open */
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
+    pthread_setcancelstate(cancel, NULL);
     text[n > 0 ? n : 0] = 0;
     const char *at = strrchr(text, ')'); /* the end of field 2, the one with spaces */
     for (int field = 3; at && field <= HEAP; field++) {
