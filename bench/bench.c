@@ -6,7 +6,8 @@
  *
  * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers offset by E elements. The lists `square` and `odd` are those of
  * the README; `random` is 70 shapes drawn once, uniform in the logarithm, in multiples of 1, 4, 8 or 32; `thin` has m or n up to 32, `deep` few tiles
- * of C and a long k, `update` is what LAPACK asks for, with --beta 1, `many` many rows and little else, `gram` few rows and columns and a long k.
+ * of C and a long k, `update` is what LAPACK asks for, with --beta 1, `many` many rows and little else, `gram` few rows and columns and a long k,
+ * `vector` m or n = 1.
  * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
  * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
@@ -523,6 +524,9 @@ static const struct {
                       "100000x4x128,20000x4x32,10000x1x16,1x50000x64,1000000x3x32+1"},
              {"gram", "1x1x1000,1x1x1000000,1x4x30000,4x4x30000,4x4x1000000,8x8x4096,10x10x1000000,16x16x2000,16x16x100000,10x1x100000,1x2x110567,"
                       "2x6x67335,32x32x4000,64x10x20000,16x100x10000,50x1x1000000,10x10x1000000+1"},
+             {"vector", "4096x1x4096,8000x1x8000,2000x1x2000,3000x1x3000,5000x1x5000,1000x1x1000,300x1x300,20000x1x500,500x1x20000,100000x1x400,"
+                        "1000x1x50000,200x1x100000,64x1x200000,10000x1x5000,1x2001x2001,1x16384x16384,1500x1x6000,6000x1x1500,100x1x5000,30000x1x200,"
+                        "600x1x1200,2000x1x500,400x1x2000,3000x1x1000,32x1x4000,12x1x3000,4095x1x4095,511x1x8191,1x1x10000000,3000x1x3000+1"},
              {"ladder", "128,256,512,768,1024,1536,2048,3072,4096,6144,8192"}};
 
 int main(int argc, char **argv)

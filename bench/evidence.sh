@@ -11,7 +11,7 @@
 #   calls    random calls under every name, on the GPU, against OpenBLAS
 #   declined what a declined call costs
 #   device   operands in GPU memory beside cuBLAS: the square and the odd list, all layouts; host time of a call
-#   random   70 shapes drawn once; thin ones, many rows, few elements, a long k; and updates; beside cuBLAS
+#   random   70 shapes drawn once; thin ones, many rows, few elements, vectors, a long k; and updates; beside cuBLAS
 #   rows     the same by every row, forced: what bench/fit.c fits kernels.def to
 #   block    dgemm and cuBLAS's, each running alone, where the power limit determines the clock
 #   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
@@ -81,7 +81,7 @@ part() {
         ;;
     random)
         bench --list random --seconds 0.05 --csv "$out/random.csv"
-        bench --list thin,deep,many,gram --seconds 0.05 --csv "$out/thin.csv"
+        bench --list thin,deep,many,gram,vector --seconds 0.05 --csv "$out/thin.csv"
         bench --list update --beta 1 --seconds 0.05 --csv "$out/update.csv"
         ;;
     rows) # one copy of the library each; the loader must find room for the thread-local storage of them all

@@ -1,11 +1,27 @@
-/* gemv — C is a vector of some hundreds or thousands of elements, from about as many k: short calls, of which slim's clusters and its copies to
- * shared memory are a good part. Needs sm_70.
+/* gemv — C is a vector: it takes as long as reading the matrix X (A, or B if C is a row), if nothing else does. With a cold L2 code comes from
+ * memory, too, so each of these kernels is little code and does one thing.
  *
- * X is the matrix (A, or B if C is a row), y the vector. A block of 512 threads has 16 rows of X and all of k; each thread has one row and every 32nd
- * k, AHEAD of them on their way at any time, with the elements of y that belong to them, which L1 keeps. All loads are single elements, legal for
- * every alignment. Where k is contiguous a warp has a row, and its lanes add up by shuffles; else 16 lanes have rows side by side, and the 32 slices
- * of k meet in shared memory. Sums are added in a fixed order. */
+ * gemv_t, k contiguous in X. A warp has a row of X, its lanes vectors of 16 bytes side by side, of which U are on their way at any time; y (B, or A)
+ * comes through L1. Rows that are not aligned begin with up to three single elements. Blocks of 8 rows.
+ *   gemv_t_s, gemv_t_d              U = 12
+ *   gemv_t_s_short, gemv_t_d_short  U = 6, 5, more warps on an SM: many rows of a short k
+ *   gemv_t_s_few, gemv_t_d_few      U = 12, up to four rows, each shared by the warps of a block
+ *
+ * gemv_n, rows contiguous in X. LANES lanes have a vector of rows each, and each U columns of X on their way; the other lanes of the block have other
+ * k, and their sums meet in shared memory.
+ *   gemv_n_s, gemv_n_d              32 lanes, 512 bytes of a column
+ *   gemv_n_s_narrow, …              8 lanes, where that fills the GPU without cutting k
+ * Both: one block an SM has 50 to 64 KB on its way, which is enough; with more the memory is slower. Where there are few rows, gridDim.y blocks have
+ * a piece of k each, and the last of them to finish adds up their sums, in their order.
+ *
+ * gemv_s, gemv_d: some hundreds or thousands of rows, about as many k, any layout and alignment, element by element: a block of 512 threads has 16
+ * rows and all of k; each thread has one row and every 32nd k, AHEAD of them on their way, with the elements of y that belong to them. Where k is
+ * contiguous a warp has a row, else 16 lanes have rows side by side, and the 32 slices of k meet in shared memory.
+ *
+ * One H100, L2 flushed, against cuBLAS (bench/results/vector-2026-11-26.txt). gemv_s, gemv_d need sm_70, the others sm_80. */
 #include "gate.cuh"
+#include "parts.cuh"
+#include "vector.cuh"
 
 constexpr int THREADS = 512, ROWS = 16, SLICES = 32;
 
@@ -55,7 +71,242 @@ template <typename T> __device__ void gemv(const gg_args &p)
     }
 }
 
+#if __CUDA_ARCH__ >= 800
+constexpr int BLOCK = 256; /* threads of the other kernels */
+
+/* X and y of a call, and the piece of k that this block has. C(i) is Σ X(i, l) y(l). Made anew after the main loops, from a copy of blockIdx.y that
+ * is opaque to the compiler, so that nothing of it is kept in registers until then. */
+template <typename T> struct vectors {
+    const T *x, *y;
+    int64_t ld, c_along;
+    int rows, first, k;
+
+    /* The pieces but the last are multiples of `unit` long. */
+    __device__ vectors(const gg_args &p, int unit, unsigned piece, unsigned pieces)
+    {
+        const bool flat = p.n > 1;
+        x = static_cast<const T *>(flat ? p.b : p.a), y = static_cast<const T *>(flat ? p.a : p.b);
+        ld = flat ? p.ldb : p.lda, c_along = flat ? p.ldc : 1;
+        rows = int(flat ? p.n : p.m);
+        const int units = (int(p.k) + unit - 1) / unit;
+        first = gg_share(units, piece, pieces) * unit;
+        k = min(int(gg_share(units, piece + 1, pieces)) * unit, int(p.k)) - first;
+    }
+};
+
+/* Stores a block's OWN totals, of which the first OWN threads have one each, or adds them to those of the other pieces, whose parts TEAM threads
+ * share. */
+template <int OWN, typename T> __device__ void store_totals(const gg_args &p, const vectors<T> &of, T total)
+{
+    constexpr int TEAM = BLOCK / OWN;
+    __shared__ T shares[TEAM][OWN];
+    const int e = threadIdx.x % OWN, member = threadIdx.x / OWN, row = blockIdx.x * OWN + e;
+    if (gridDim.y > 1) {
+        T *const parts = static_cast<T *>(p.workspace) + int64_t(blockIdx.x) * gridDim.y * OWN + e;
+        if (member == 0)
+            __stcg(parts + blockIdx.y * OWN, total);
+        if (!gg_last_part(p, blockIdx.x, gridDim.y))
+            return;
+        total = 0;
+        const auto load = [&](int i) { return __ldcg(parts + (member + i * TEAM) * OWN); };
+        add_parts<8>(0, (int(gridDim.y) - member + TEAM - 1) / TEAM, load, [&](T part) { total += part; });
+        shares[member][e] = total;
+        __syncthreads();
+        total = 0;
+#pragma unroll
+        for (int i = 0; i < TEAM; i++)
+            total += shares[i][e];
+    }
+    if (member > 0 || row >= of.rows)
+        return;
+    T *const c = static_cast<T *>(p.c) + row * of.c_along;
+    *c = p.beta == 0 ? T(p.alpha) * total : T(p.alpha) * total + T(p.beta) * *c;
+}
+
+/* FEW: up to four rows. */
+template <typename T, int U, bool FEW = false> struct gemv_t {
+    using vector = gg_vector<T>;
+    static constexpr int ROWS = BLOCK / 32, V = vector::SIZE, GROUP = 32 * V, TURN = U * GROUP;
+    static_assert(ROWS == 8, "log_rows");
+
+    /* Few rows are each shared by several warps, which have consecutive pieces of k: the binary logarithm of a block's rows. */
+    static __device__ int log_rows(const gg_args &p)
+    {
+        const int rows = int(max(p.m, p.n));
+        return !FEW ? 3 : rows > 2 ? 2 : rows - 1; /* GG_GEMV_FEW */
+    }
+
+    /* A warp's row: from x on k elements, of which `lead` come before the first vector and `rest` after the last. */
+    struct row : vectors<T> {
+        int lead, rest;
+        __device__ row(const gg_args &p, unsigned piece)
+            : vectors<T>(p, GROUP, (piece << (3 - log_rows(p))) + (threadIdx.x / 32 >> log_rows(p)), gridDim.y << (3 - log_rows(p)))
+        {
+            const int warp = threadIdx.x / 32 & ((1 << log_rows(p)) - 1);
+            this->x += min(int(blockIdx.x) * ROWS + warp, this->rows - 1) * this->ld + this->first;
+            this->y += this->first;
+            lead = min(int(-reinterpret_cast<uintptr_t>(this->x) % 16 / sizeof(T)), this->k);
+            rest = (this->k - lead) % V;
+        }
+    };
+
+    /* What this lane has of a row's k products; x is aligned. ALIGNED: y is, too. */
+    template <bool ALIGNED> static __device__ __forceinline__ T dot(const T *x, const T *y, int k)
+    {
+        const int lane = threadIdx.x % 32, whole = k / TURN;
+        int left = k - lane * V;
+        vector in[U];
+        T sum = 0;
+        x += lane * V, y += lane * V;
+        auto load = [&](int u, bool exists = true) { in[u] = gg_load<true>(x + u * GROUP, exists); };
+        auto use = [&](int u, bool exists = true) {
+            vector by;
+            if constexpr (ALIGNED)
+                by = gg_load<false>(y + u * GROUP, exists);
+#pragma unroll
+            for (int e = 0; e < V; e++)
+                sum += in[u].v[e] * (ALIGNED ? by.v[e] : exists ? __ldg(y + u * GROUP + e) : T(0));
+        };
+        auto is_left = [&](int u) { return u * GROUP + V <= left; };
+        if (whole > 0) {
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                load(u);
+#pragma unroll 1
+            for (int turn = 1; turn < whole; turn++) {
+                x += TURN;
+#pragma unroll
+                for (int u = 0; u < U; u++)
+                    use(u), load(u);
+                y += TURN;
+            }
+            x += TURN, left -= whole * TURN;
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                use(u), load(u, is_left(u));
+            y += TURN;
+        } else
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                load(u, is_left(u));
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            use(u, is_left(u));
+        return sum;
+    }
+
+    static __device__ void run(const gg_args &p)
+    {
+        __shared__ T totals[ROWS];
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        unsigned piece = blockIdx.y;
+        T sum;
+        {
+            const row of(p, piece);
+            const bool aligned = reinterpret_cast<uintptr_t>(of.y + of.lead) % 16 == 0;
+            sum = __builtin_expect(aligned, 1) ? dot<true>(of.x + of.lead, of.y + of.lead, of.k - of.lead)
+                                               : dot<false>(of.x + of.lead, of.y + of.lead, of.k - of.lead);
+        }
+        asm("" : "+r"(piece));
+        const row of(p, piece);
+        if (lane < of.lead)
+            sum += of.x[lane] * of.y[lane];
+        if (lane < of.rest)
+            sum += of.x[of.k - of.rest + lane] * of.y[of.k - of.rest + lane];
+        for (int other = 16; other > 0; other /= 2)
+            sum += __shfl_xor_sync(~0u, sum, other);
+        if (lane == 0)
+            totals[warp] = sum;
+        __syncthreads();
+        const int rows = 1 << log_rows(p);
+        T total = 0;
+        for (int w = threadIdx.x & (rows - 1); w < ROWS; w += rows)
+            total += totals[w];
+        store_totals<(FEW ? GG_GEMV_FEW : ROWS)>(p, of, total);
+    }
+};
+
+template <typename T, int LANES> struct gemv_n {
+    using vector = gg_vector<T>;
+    static constexpr int V = vector::SIZE, U = sizeof(T) == 4 ? 16 : 12, ROWS = LANES * V, SLICES = BLOCK / LANES, TURN = SLICES * U;
+
+    static __device__ void run(const gg_args &p)
+    {
+        __shared__ vector sums[SLICES][LANES];
+        unsigned piece = blockIdx.y;
+        const vectors<T> of(p, U, piece, gridDim.y);
+        const int lane = threadIdx.x % LANES, slice = threadIdx.x / LANES, turns = (of.k + TURN - 1) / TURN;
+        const T *x = of.x + min(int(blockIdx.x) * ROWS + lane * V, of.rows - V) + int64_t(of.first + slice * U) * of.ld;
+        const T *y = of.y + of.first + slice * U;
+        int left = of.k - slice * U;
+        vector in[U], sum = {};
+        auto load = [&](int u, bool exists = true) {
+            in[u] = gg_load<true>(x, exists);
+            x += of.ld;
+            asm volatile("" : "+l"(x)); /* keeps one pointer in registers, not U of them */
+        };
+        auto use = [&](int u, T by) {
+#pragma unroll
+            for (int e = 0; e < V; e++)
+                sum.v[e] += in[u].v[e] * by;
+        };
+        /* Multiplies a whole turn, and loads the next. */
+        auto turn = [&](bool whole) {
+            x += (TURN - U) * of.ld, left -= TURN;
+#pragma unroll
+            for (int u = 0; u < U; u += V) {
+                const vector by = gg_load<false>(y + u);
+#pragma unroll
+                for (int e = 0; e < V; e++)
+                    use(u + e, by.v[e]), load(u + e, whole || u + e < left);
+            }
+            y += TURN;
+        };
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            load(u, u < left);
+        if (turns > 1) {
+#pragma unroll 1
+            for (int done = 2; done < turns; done++)
+                turn(true);
+            turn(false);
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            use(u, u < left ? __ldg(y + u) : T(0));
+        sums[slice][lane] = sum;
+        __syncthreads();
+        T total = 0;
+        if (threadIdx.x < ROWS)
+#pragma unroll
+            for (int s = 0; s < SLICES; s++)
+                total += sums[s][threadIdx.x / V].v[threadIdx.x % V];
+        asm("" : "+r"(piece));
+        store_totals<ROWS>(p, vectors<T>(p, U, piece, gridDim.y), total);
+    }
+};
+#endif
+
 extern "C" {
 __global__ void __launch_bounds__(THREADS, 2) gemv_s(const __grid_constant__ gg_args p) { gemv<float>(p); }
 __global__ void __launch_bounds__(THREADS, 2) gemv_d(const __grid_constant__ gg_args p) { gemv<double>(p); }
 }
+
+#if __CUDA_ARCH__ >= 800
+#define GG_GEMV_ROW(name, per_sm, gated, ...)                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(BLOCK, per_sm) name(const __grid_constant__ gg_args p)                                              \
+    {                                                                                                                                                \
+        if (!gated)                                                                                                                                  \
+            __VA_ARGS__::run(p);                                                                                                                     \
+    }
+GG_GEMV_ROW(gemv_t_s, 2, gg_gated(p), gemv_t<float, 12>)
+GG_GEMV_ROW(gemv_t_s_short, 3, gg_gated(p), gemv_t<float, 6>)
+GG_GEMV_ROW(gemv_t_s_few, 2, gg_gated(p), gemv_t<float, 12, true>)
+GG_GEMV_ROW(gemv_n_s, 2, gg_gated(p), gemv_n<float, 32>)
+GG_GEMV_ROW(gemv_n_s_narrow, 2, gg_gated(p), gemv_n<float, 8>)
+GG_GEMV_ROW(gemv_t_d, 2, false, gemv_t<double, 12>) /* FP64 has no chains */
+GG_GEMV_ROW(gemv_t_d_short, 3, false, gemv_t<double, 5>)
+GG_GEMV_ROW(gemv_t_d_few, 2, false, gemv_t<double, 12, true>)
+GG_GEMV_ROW(gemv_n_d, 2, false, gemv_n<double, 32>)
+GG_GEMV_ROW(gemv_n_d_narrow, 2, false, gemv_n<double, 8>)
+#endif

@@ -35,6 +35,9 @@ enum { GG_PANEL_K = 128 };
 /* gram.cu: up to so many blocks of a tile add up first, and flags that a tile has: one for each such group, the last for all groups. */
 enum { GG_GRAM_GROUP = 16, GG_GRAM_FLAGS = 32 };
 
+/* gemv.cu: gemv_t_…_few is for up to so many rows. */
+enum { GG_GEMV_FEW = 4 };
+
 /* gg_args.wide: a block takes so many rows. */
 enum { GG_WIDE = 128 };
 

@@ -13,8 +13,6 @@
  * warp's lanes load consecutive elements, also many at a time: 511x1x8191 15.6 us, by vectors 512x1x8192 takes 13 to 14.6. No product is masked by a
  * factor of 0: beyond k neither operand is loaded, and both are 0. A 0 for X beside an existing Y would turn Inf into NaN.
  *
- * One long row per warp (slim_d1_long) is read 1.03 to 1.08 times as fast as two side by side; short ones are too little work for a block.
- *
  * Loops are short on purpose: with a cold L2 instructions come from memory, too. */
 #include "parts.cuh"
 #include "pipeline.cuh"
@@ -210,7 +208,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                         asm volatile("mov.b64 {%0, %1}, %2;" : "=f"(sum[c][e + 1]), "=f"(sum[c][e]) : "d"(pair[c][e / 2]));
         };
 
-        auto load = [&](vector &to, int u) { to = gg_load_once(at + u * ld); };
+        auto load = [&](vector &to, int u) { to = gg_load<true>(at + u * ld); };
         auto product = [&](int u, int c, T value) {
 #pragma unroll
             for (int e = 0; e < V; e++)
@@ -242,10 +240,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 vector few[FEW];
 #pragma unroll
                 for (int f = 0; f < FEW; f++)
-                    if (u + f < left)
-                        load(few[f], u + f);
-                    else
-                        few[f] = {};
+                    few[f] = gg_load<true>(at + (u + f) * ld, u + f < left);
 #pragma unroll
                 for (int f = 0; f < FEW; f++)
 #pragma unroll
@@ -282,8 +277,8 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
         auto load = [&](int u) {
             const T *const from = R == 1 ? at + u * ld : at;
             vector v = {};
-            if (VECTORS && u < left)
-                v = gg_load_once(from);
+            if constexpr (VECTORS)
+                v = gg_load<true>(from, u < left);
 #pragma unroll
             for (int r = 0; r < R; r++)
                 in[u][r] = VECTORS ? v.v[r % V] : u < left && r * APART < rows_left ? __ldg(from + r * APART) : T(0);
@@ -352,7 +347,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
                 asm volatile("" : "+r"(exist)); /* keeps one pointer and no strides in registers, not ROWS of them */
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                to[r] = gg_load_once(from);
+                to[r] = gg_load<true>(from);
                 from += r + 1 < exist ? ld : 0;
                 asm("" : "+l"(from));
             }
@@ -521,7 +516,6 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 GG_SLIM_ROW(slim_s1, 2, float, 1, 16, 8, 4, 2, 1024)
 GG_SLIM_ROW(slim_s4, 2, float, 4, 8, 32, 2, 4, 1024)
 GG_SLIM_ROW(slim_s16, 1, float, 16, 16, 32, 2, 8, 512)
-GG_SLIM_ROW(slim_d1_long, 2, double, 1, 16, 16, 16, 1, 2048)
 GG_SLIM_ROW(slim_d1, 2, double, 1, 16, 16, 8, 2, 1024)
 GG_SLIM_ROW(slim_d4, 2, double, 4, 8, 32, 2, 2, 1024)
 

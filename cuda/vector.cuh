@@ -7,16 +7,23 @@ template <typename T> struct alignas(16) gg_vector {
     T v[SIZE];
 };
 
-/* A load of what is read once: not to be kept in L1. */
-template <typename T> __device__ inline gg_vector<T> gg_load_once(const T *at)
+/* A load of what is read once, not to be kept in L1 (ONCE), or of what others read, too; zeros if it does not exist. In assembler even where it is
+ * sure to exist: of `if (exists) …` ptxas makes loads through one register, each of which waits for the one before. */
+template <bool ONCE, typename T> __device__ inline gg_vector<T> gg_load(const T *at, bool exists = true)
 {
     union {
         float4 raw;
         gg_vector<T> v;
     } to;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to.raw.x), "=f"(to.raw.y), "=f"(to.raw.z), "=f"(to.raw.w)
-                 : "l"(at));
+#define GG_LOAD(cache)                                                                                                                               \
+    "{ .reg .pred is; setp.ne.s32 is, %5, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000; @is "   \
+    "ld.global.nc" cache ".v4.f32 {%0, %1, %2, %3}, [%4]; }"
+    float4 &r = to.raw;
+    if constexpr (ONCE)
+        asm volatile(GG_LOAD(".L1::no_allocate") : "=&f"(r.x), "=&f"(r.y), "=&f"(r.z), "=&f"(r.w) : "l"(at), "r"(int(exists)));
+    else
+        asm(GG_LOAD("") : "=&f"(r.x), "=&f"(r.y), "=&f"(r.z), "=&f"(r.w) : "l"(at), "r"(int(exists)));
+#undef GG_LOAD
     return to.v;
 }
 

@@ -226,6 +226,17 @@ static double predict_gemv(const struct gg_kernel *row, const struct gg_gemm *p,
     return GG_LAUNCH + gg_longer(clocks / (arch->clock_mhz * 1e6), row->start / (arch->clock_mhz * 1e6) + memory);
 }
 
+/* Seconds of a GG_GEMV_T or GG_GEMV_N row. They read memory at VECTOR of its rate, or as fast as their blocks can. ADD: for adding up pieces. */
+static double predict_vector(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
+{
+    static const double VECTOR = 0.93, ADD = 1.3e-6;
+    const double work = (double)p->m * (double)p->n * (double)p->k, hz = arch->clock_mhz * 1e6;
+    const double places = (double)arch->sms * row->per_sm, busy = gg_tiles(row, p) * pieces / places;
+    const double blocks = 2 * work / (gg_rate(row, arch) * arch->sms * (busy < 1 ? busy : 1)) / hz,
+                 memory = work * (double)gg_size(p->type) / (VECTOR * arch->bandwidth);
+    return GG_LAUNCH + row->start / hz + (pieces > 1) * ADD + gg_longer(blocks, memory);
+}
+
 /* Seconds of a GG_GRAM row. GRAM_LEVEL: clocks to add up the parts of a group of blocks, of all groups, and for each part. (320 products of up to
  * 100x100 and k from 500 to 300000, likewise.) */
 static double predict_gram(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
@@ -489,6 +500,8 @@ double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const st
     case GG_SKINNY: return predict_skinny(row, p, arch, way->splits);
     case GG_SLIM: return predict_slim(way, p, arch);
     case GG_GEMV: return predict_gemv(row, p, arch);
+    case GG_GEMV_T:
+    case GG_GEMV_N: return predict_vector(row, p, arch, way->splits);
     case GG_PANEL: return predict_panel(row, p, arch);
     case GG_GRAM: return predict_gram(row, p, arch, way->splits);
     case GG_SLIM_TMA: return predict_slim_tma(row, p, arch, way->splits);

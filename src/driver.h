@@ -37,15 +37,22 @@ struct gg_workspace {
     bool captured; /* a graph may launch with it at any time: never freed */
 };
 
-enum { WORKSPACES = 128, WORDS = 256, MAX_KERNELS = 96 };
+enum { WORKSPACES = 128, WORDS = 256 };
+
+enum {
+    KERNELS = 0 /* rows of kernels.def */
+#define GG_KERNEL(...) +1
+#include "../cuda/kernels.def"
+#undef GG_KERNEL
+};
 
 /* One per context. gpu.c makes it; the rest is work.c's, under `lock`. */
 struct gg_device_state {
     CUcontext context;
     unsigned long long id; /* of the context: after a reset by the program the same handle comes back with another id */
     pthread_mutex_t lock;
-    CUmodule modules[2][MAX_KERNELS]; /* of each image, by row; rows of one image share the first's */
-    _Atomic(CUfunction) functions[2][MAX_KERNELS];
+    CUmodule modules[2][KERNELS]; /* of each image, by row; rows of one image share the first's */
+    _Atomic(CUfunction) functions[2][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
 };

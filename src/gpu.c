@@ -207,7 +207,7 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
                  * look at it */
     while (at < g.device_count && !gg_gpu_is_gone(g.devices[at]))
         at++;
-    if (at == sizeof g.devices / sizeof *g.devices || gg_kernel_count > MAX_KERNELS)
+    if (at == sizeof g.devices / sizeof *g.devices)
         return NULL;
     struct gg_device *dev = calloc(1, sizeof *dev);
     struct gg_device_state *state = calloc(1, sizeof *state);

@@ -26,6 +26,8 @@ enum gg_role {
     GG_SLIM,             /* likewise, with 16-byte loads; the pieces of k, here a power of two, are the blocks of a cluster, which add the parts up */
     GG_SLIM_TMA,         /* likewise, the large operand, which must be aligned, by TMA */
     GG_GEMV,             /* as GG_TILED, only for m or n == 1 */
+    GG_GEMV_T,           /* as GG_TILED_CUT, only for m or n == 1, with k contiguous in the matrix; the vector contiguous, too */
+    GG_GEMV_N,           /* likewise with k not contiguous in the matrix, and both aligned */
     GG_PANEL,            /* as GG_TILED, only for m or n <= tile_n and k <= GG_PANEL_K: a block has tile_m rows of the large operand */
     GG_GRAM,             /* as GG_TILED_CUT, for few tiles and a long k; up to as many blocks as the GPU holds have a piece of it */
     GG_TENSOR,           /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
@@ -105,9 +107,13 @@ enum { GG_PACK_MIB = 512 };
 /* Fewest k steps in a part of a shared tile (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
 
+static inline bool gg_is_gemv(const struct gg_kernel *row) { return row->role >= GG_GEMV && row->role <= GG_GEMV_N; }
+
 /* Tiles of C; the largest number there is for sizes that no memory holds. */
 static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)
 {
+    if (gg_is_gemv(row))
+        return gg_ceil_div(gg_max(p->m, p->n), row->tile_m);
     int64_t tiles;
     bool fits = !__builtin_mul_overflow(gg_ceil_div(p->m, row->tile_m), gg_ceil_div(p->n, row->tile_n), &tiles);
     return fits ? tiles : INT64_MAX;
@@ -204,7 +210,7 @@ static inline int64_t gg_half_pieces(const struct gg_choice *choice, const struc
 static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role == GG_TILED || row->role == GG_TILED_CUT; }
 
 /* May several blocks have a piece of a tile's k each, the last of which to finish adds the parts up? */
-static inline bool gg_is_cut(const struct gg_kernel *row) { return row->role == GG_TILED_CUT || row->role == GG_GRAM; }
+static inline bool gg_is_cut(const struct gg_kernel *row) { return row->role == GG_TILED_CUT || row->role == GG_GRAM || gg_is_gemv(row); }
 
 static inline bool gg_is_slim(const struct gg_kernel *row) { return row->role == GG_SLIM || row->role == GG_SLIM_TMA; }
 

@@ -361,8 +361,6 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
         return launch_skinny(dev, choice, p, stream, source, args);
     if (gg_is_slim(row))
         return launch_slim(dev, choice, p, stream, args);
-    if (row->role == GG_GEMV)
-        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_ceil_div(gg_max(p->m, p->n), row->tile_m), .y = 1, .z = 1}, stream, args);
     if (row->role == GG_PANEL)
         return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_panel_blocks(row, p), .y = 1, .z = 1}, stream, args);
     const size_t parts = part_bytes(row, p, choice->splits);

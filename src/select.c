@@ -45,6 +45,20 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch)
     return gg_code_for(arch->cc) >= row->cc_min && arch->cc <= row->cc_max && row->smem <= arch->smem_per_block;
 }
 
+/* Which of GG_GEMV_T and GG_GEMV_N can read a product's matrix and vector? GG_GEMV: neither. */
+static enum gg_role gemv_role(const struct gg_gemm *p)
+{
+    const bool flat = p->n > 1, contiguous = flat ? p->a_kmajor || p->lda == 1 : p->b_kmajor || p->ldb == 1;
+    const void *const matrix = flat ? p->b : p->a, *const vector = flat ? p->a : p->b;
+    const int64_t x = gg_max(p->m, p->n), ld = flat ? p->ldb : p->lda;
+    if (gg_min(p->m, p->n) > 1 || !contiguous)
+        return GG_GEMV;
+    if ((flat ? p->b_kmajor : p->a_kmajor) || (x == 1 && ld == 1))
+        return GG_GEMV_T;
+    const bool whole = (uintptr_t)vector % 16 == 0 && !gg_must_pack(p->type, matrix, ld) && x * (int64_t)gg_size(p->type) % 16 == 0;
+    return whole ? GG_GEMV_N : GG_GEMV;
+}
+
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     if (row->role >= GG_SCALE || row->type != p->type || !gg_runs(row, arch))
@@ -54,7 +68,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if ((row->cc_min == 90 || gg_is_cut(row) || row->role == GG_GEMV) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
+    if ((row->cc_min == 90 || gg_is_cut(row)) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
@@ -62,6 +76,8 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (row->role == GG_GRAM)
         return gg_tiles(row, p) < GG_FLAGS / GG_GRAM_FLAGS;
+    if (gg_is_gemv(row) && row->role != GG_GEMV)
+        return row->role == gemv_role(p) && (row->tile_m > GG_GEMV_FEW || gg_max(p->m, p->n) <= GG_GEMV_FEW);
     const bool is_thin = p->m <= row->tile_n || p->n <= row->tile_n, fits_grid = gg_max(p->m, p->n) <= INT64_C(32) * INT32_MAX;
     if (row->role == GG_PANEL)
         return is_thin && fits_grid && p->k <= GG_PANEL_K;
@@ -207,7 +223,7 @@ static bool outside_chains(const struct gg_kernel *row, int splits, const struct
 {
     if (row->type == GG_D)
         return false;
-    if (row->role == GG_GEMV || row->role == GG_PANEL || row->role == GG_GRAM)
+    if (gg_is_gemv(row) || row->role == GG_PANEL || row->role == GG_GRAM)
         return true;
     if (row->role == GG_TILED_CUT)
         return splits > 1 && !as_accurate(splits, p, arch);
@@ -227,10 +243,12 @@ static struct gg_choice best_cut(const struct gg_kernel *row, const struct gg_ge
     return best;
 }
 
-/* The same for a GG_GRAM row: a step at least for each piece. */
-static struct gg_choice best_gram(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+/* The same for a GG_GRAM row, and for vectors: a step at least for each piece. */
+static struct gg_choice best_thin_cut(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    const int64_t room = (int64_t)arch->sms * row->per_sm / gg_tiles(row, p), most = gg_min(room, GG_GRAM_GROUP * (GG_GRAM_FLAGS - 1));
+    const int64_t room = (int64_t)arch->sms * row->per_sm / gg_tiles(row, p),
+                  flags = row->role == GG_GRAM ? GG_GRAM_GROUP * (GG_GRAM_FLAGS - 1) : GG_FLAGS;
+    const int64_t most = gg_tiles(row, p) > GG_FLAGS ? 1 : gg_min(room, flags);
     struct gg_choice best = {0};
     for (int64_t pieces = gg_max(gg_min(most, gg_ceil_div(p->k, row->tile_k)), 1);; pieces /= 2) {
         consider(&best, (struct gg_choice){.kernel = row, .splits = (int)pieces}, p, arch);
@@ -247,11 +265,34 @@ static bool is_short_gemv(const struct gg_gemm *p)
     return gg_min(p->m, p->n) == 1 && x <= 4000 && p->k <= most_k && x * p->k <= most;
 }
 
+/* The vectors that have rows of their own: all that these can read, but for many rows of a short k, which are GG_PANEL's. */
+static bool is_gemv(const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const int64_t x = gg_max(p->m, p->n);
+    const enum gg_role role = gemv_role(p);
+    const bool is_panel = x >= 1000 && p->k <= GG_PANEL_K && !(role == GG_GEMV_N && p->k > 64 && x <= 20000);
+    return arch->cc >= 80 && role != GG_GEMV && !is_panel;
+}
+
+/* Of the GG_GEMV_T or GG_GEMV_N rows, is this a wrong one? GG_GEMV_T: one for few rows; and one with less on its way in a block, of which more fit on
+ * an SM, where many rows have all of a short k on its way at once. GG_GEMV_N: blocks of fewer rows where they fill the GPU without cutting k. (50
+ * vectors, bench/results/vector-2026-11-26.txt.) */
+static bool is_wrong_gemv(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const int64_t x = gg_max(p->m, p->n);
+    const bool few = x <= GG_GEMV_FEW, is_short = p->k * (int64_t)gg_size(p->type) <= 3072 && x > 16 * arch->sms;
+    if (row->role == GG_GEMV_T)
+        return (row->tile_m <= GG_GEMV_FEW) != few || (row->per_sm > 2) != is_short;
+    return (row->tile_m * (int)gg_size(p->type) < 512) != (x <= 64 || (x <= 32 * arch->sms && p->k < 8 * x) || (p->type == GG_S && p->k <= 512));
+}
+
 /* What GG_GEMV, GG_PANEL and GG_GRAM are for other rows do 1.1 to 9 times slower, but are often predicted to be faster (10000x1x16 by slim_s1 8.4 us,
  * by panel_s4 6.5; 4x4x100000 by slim_s4 124, by gram_s4 13; 1000000x1x16 by multistage_s_32x32 59, by panel_s4 34). */
 static bool is_done_better(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const int64_t x = gg_max(p->m, p->n), y = gg_min(p->m, p->n);
+    if (is_gemv(p, arch))
+        return row->role != gemv_role(p);
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor, few = x <= 16 && p->k >= 256;
     const int64_t short_k = kmajor ? (x < 5000 ? 64 : GG_PANEL_K) : x < 50000 ? 16 : 64;
     if (row->role == GG_SLIM)
@@ -262,11 +303,10 @@ static bool is_done_better(const struct gg_kernel *row, const struct gg_gemm *p,
     return (is_tall || is_short_gemv(p)) && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
 }
 
-/* Rows that are legal for p but not worth a prediction. GG_SLIM rows with few rows per block pay only if those are contiguous and long: 1x4096x4096
- * 1.04 times as fast, 1x20000x500 0.66. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows are for GPUs
- * without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32 (7x3001x3001,
- * 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). FP64's gram_d16 is slow for more than four tiles (48x48x10000 18.8 us, by
- * tiles of 32x64 15.1). */
+/* Rows that are legal for p but not worth a prediction. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows
+ * are for GPUs without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32
+ * (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). FP64's gram_d16 is slow for more than four tiles
+ * (48x48x10000 18.8 us, by tiles of 32x64 15.1). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
@@ -274,8 +314,9 @@ static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, co
         return true;
     switch (row->role) {
     case GG_SKINNY: return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
-    case GG_SLIM: return row->tile_k < 16 && (p->k < 4096 || !kmajor);
     case GG_GEMV: return arch->cc == 90 && !is_short_gemv(p);
+    case GG_GEMV_T:
+    case GG_GEMV_N: return !is_gemv(p, arch) || is_wrong_gemv(row, p, arch);
     case GG_GRAM: return p->type == GG_D && row->tile_m > 4 && gg_tiles(row, p) > 4;
     default: return false;
     }
@@ -339,8 +380,8 @@ static struct gg_choice choice_of(const struct gg_kernel *row, const struct gg_g
         best = best_tma(row, p, arch);
     } else if (row->role == GG_TILED_CUT) {
         best = best_cut(row, p, arch, rows);
-    } else if (row->role == GG_GRAM) {
-        best = best_gram(row, p, arch);
+    } else if (row->role == GG_GRAM || (gg_is_gemv(row) && row->role != GG_GEMV)) {
+        best = best_thin_cut(row, p, arch);
     } else if (row->role == GG_SLIM_TMA) {
         best = best_slim_tma(row, p, arch);
     } else if (gg_is_chain(row) || row->role == GG_SKINNY || row->role == GG_SLIM || row->role == GG_PANEL || row->role == GG_GEMV) {
