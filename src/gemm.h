@@ -7,7 +7,7 @@
  *   device.c    operands in GPU memory: run in place on the caller's stream
  *   staged.c    operands in host memory: cut up, copy, compute and copy back, all overlapped
  *   launch.c    a kernel row -> its launch, on operands in GPU memory
- *   real.c      everything else: the BLAS the program already has
+ *   real.c      everything else: the BLAS the program already has; cpu.c computes by it
  *
  * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same routine of the real BLAS
  * with the caller's original arguments. From check.h on there is no order and no transpose, only column-major C and "which index of this operand is

@@ -1,6 +1,5 @@
-/* real.c — owns the search for the BLAS the program already has, the CPU's answer to any valid problem, and the mark "this thread is inside the CPU
- * BLAS". It never finds this library or another copy of it. Called by entry.c, api.c, serve.c and forward.c, by staged.c and short.c to finish what a
- * GPU left open, and by info.c and tune.c.
+/* real.c — owns the search for the BLAS the program already has, and the mark "this thread is inside the CPU BLAS". It never finds this library or
+ * another copy of it. Called by entry.c, cpu.c, forward.c, gpu.c and info.c.
  *
  * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (Python loads its BLAS RTLD_LOCAL, and RTLD_NEXT is NULL);
  * whatever is loaded (a call that SciPy's cython_blas ends with a jump seems to come from an object that has no BLAS); OpenBLAS and its kin by
@@ -35,10 +34,6 @@ static struct {
     _Atomic(void *) handles[SONAMES];
     _Atomic bool tried[SONAMES];
     _Atomic(const char *) path;
-    _Atomic(void *) gemm[2]; /* the Fortran gemm that gg_real_gemm uses, by type */
-    _Atomic bool gemm_wide[2];
-    _Atomic bool gemm_sought[2];
-    _Atomic bool warned; /* that there is no CPU BLAS */
     pthread_once_t forks;
     pthread_rwlock_t loader; /* read lock: held by threads inside the loader; write lock: by a thread that forks */
 } g = {.forks = PTHREAD_ONCE_INIT, .loader = PTHREAD_RWLOCK_INITIALIZER};
@@ -336,105 +331,4 @@ const char *gg_real_core(void)
         dlclose(blas);
     gg_loader_leave();
     return core ? ((const char *(*)(void))core)() : NULL;
-}
-
-/* ---- any gemm of the real BLAS ---------------------------------------------------------------------------------------------------------- */
-
-/* Finds a Fortran gemm. gg_real_near comes first, so that no second BLAS is loaded beside the program's. */
-static void seek(enum gg_type type, const void *caller)
-{
-    static const struct {
-        const char *name[2];
-        bool wide;
-    } names[] = {{{"sgemm_64_", "dgemm_64_"}, true}, {{"scipy_sgemm_64_", "scipy_dgemm_64_"}, true},
-                 {{"sgemm_", "dgemm_"}, false},      {{"scipy_sgemm_", "scipy_dgemm_"}, false}};
-    enum { NAMES = sizeof names / sizeof *names };
-    void *found = NULL;
-    bool wide = false;
-    for (int pass = 0; pass < 2 && !found; pass++)
-        for (int i = 0; i < NAMES && !found; i++) {
-            int n = pass ? NAMES - 1 - i : i; /* second pass: among libraries still to be loaded the plain names are the likely ones */
-            found = pass ? gg_real_find(names[n].name[type], caller) : gg_real_near(names[n].name[type], caller);
-            wide = names[n].wide || gg_real_is_ilp64(found);
-        }
-    atomic_store(&g.gemm_wide[type], wide);
-    atomic_store(&g.gemm[type], found);
-    if (!found && !atomic_exchange(&g.warned, true))
-        gg_warn("no CPU BLAS was found: plain loops serve, slowly. Install libopenblas0 or set GPUGEMM_BLAS");
-    atomic_store(&g.gemm_sought[type], true);
-}
-
-/* The plain loops. Operands may have any alignment: Fortran's COMMON and packed structures align doubles to 4 bytes or less. */
-#define GG_PLAIN_GEMM(NAME, T)                                                                                         \
-    static void NAME(const struct gg_gemm *p)                                                                          \
-    {                                                                                                                  \
-        typedef T unaligned __attribute__((aligned(1)));                                                               \
-        const unaligned *a = p->a, *b = p->b;                                                                          \
-        T alpha = (T)p->alpha, beta = (T)p->beta;                                                                      \
-        for (int64_t j = 0; j < p->n; j++) {                                                                           \
-            unaligned *c = (unaligned *)p->c + j * p->ldc;                                                             \
-            for (int64_t i = 0; beta != 1 && i < p->m; i++)                                                            \
-                c[i] = beta == 0 ? 0 : beta * c[i];                                                                    \
-            for (int64_t l = 0; alpha != 0 && l < p->k; l++)                                                           \
-                for (int64_t i = 0; i < p->m; i++)                                                                     \
-                    c[i] += alpha * (p->a_kmajor ? a[l + i * p->lda] : a[i + l * p->lda]) *                            \
-                            (p->b_kmajor ? b[l + j * p->ldb] : b[j + l * p->ldb]);                                     \
-        }                                                                                                              \
-    }
-GG_PLAIN_GEMM(plain_sgemm, float)
-GG_PLAIN_GEMM(plain_dgemm, double)
-
-/* Integers are passed 64 bits wide. A BLAS with 32-bit ones reads the low half, which comes first in memory. A BLAS with 64-bit integers under plain
- * names whose file name does not tell (MKL's or AOCL's) also reads the right value. */
-static void call(const struct gg_gemm *p, gg_f77_gemm *gemm)
-{
-    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
-    const float alpha = (float)p->alpha, beta = (float)p->beta;
-    const bool single = p->type == GG_S;
-    gemm(p->a_kmajor ? "T" : "N", p->b_kmajor ? "N" : "T", &p->m, &p->n, &p->k, single ? (const void *)&alpha : &p->alpha, p->a, &p->lda, p->b, &p->ldb,
-         single ? (const void *)&beta : &p->beta, p->c, &p->ldc, 1, 1);
-}
-
-/* Calls gemm for pieces that 32-bit integers can count. */
-static void call_in_pieces(const struct gg_gemm *p, gg_f77_gemm *gemm)
-{
-    const int64_t most = 1 << 30, size = (int64_t)gg_size(p->type);
-    struct gg_gemm q = *p;
-    for (int64_t j = 0; j < p->n; j += most)
-        for (int64_t i = 0; i < p->m; i += most)
-            for (int64_t l = 0; l == 0 || l < p->k; l += most) {
-                q.m = p->m - i < most ? p->m - i : most;
-                q.n = p->n - j < most ? p->n - j : most;
-                q.k = p->k - l < most ? p->k - l : most;
-                q.a = (const char *)p->a + (p->a_kmajor ? l + i * p->lda : i + l * p->lda) * size;
-                q.b = (const char *)p->b + (p->b_kmajor ? l + j * p->ldb : j + l * p->ldb) * size;
-                q.c = (char *)p->c + (i + j * p->ldc) * size;
-                q.beta = l == 0 ? p->beta : 1;
-                call(&q, gemm);
-            }
-}
-
-void gg_real_scale(const struct gg_gemm *p)
-{
-    struct gg_gemm q = *p;
-    q.k = 0;
-    if (q.m > 0 && q.beta != 1) /* otherwise C may have any number of columns */
-        (p->type == GG_S ? plain_sgemm : plain_dgemm)(&q);
-}
-
-void gg_real_gemm(const struct gg_gemm *p, const void *caller)
-{
-    if (!atomic_load(&g.gemm_sought[p->type]))
-        seek(p->type, caller);
-    gg_f77_gemm *gemm = (gg_f77_gemm *)atomic_load(&g.gemm[p->type]);
-    bool wide = atomic_load(&g.gemm_wide[p->type]);
-    bool narrow_ld = p->lda <= INT32_MAX && p->ldb <= INT32_MAX && p->ldc <= INT32_MAX;
-    gg_real_enter();
-    if (!gemm || (!wide && !narrow_ld))
-        (p->type == GG_S ? plain_sgemm : plain_dgemm)(p);
-    else if (wide)
-        call(p, gemm);
-    else
-        call_in_pieces(p, gemm);
-    gg_real_leave();
 }

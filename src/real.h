@@ -1,4 +1,4 @@
-/* real.h — the BLAS the program already has. real.c is the only file that searches for it. */
+/* real.h — the BLAS the program already has. real.c is the only file that searches for it; cpu.c computes by what it finds. */
 #ifndef GG_REAL_H
 #define GG_REAL_H
 
@@ -21,14 +21,6 @@ bool gg_real_in_blas(const void *routine);
 
 /* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
-
-/* Computes all of *p on the CPU, by any Fortran gemm of the real BLAS, or by plain loops when there is none. Cannot fail. Operands must be in host
- * memory. For what a failing GPU left open, and for a spelling that the real BLAS lacks. */
-void gg_real_gemm(const struct gg_gemm *p, const void *caller);
-
-/* C := beta C by plain loops. Used for k = 0 and alpha = 0, for which some BLAS read A and B all the same (OpenBLAS 0.3.26 on AVX-512 gives NaN for a
- * NaN there, and crashes when they are in GPU memory). */
-void gg_real_scale(const struct gg_gemm *p);
 
 /* How deep this thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. */
 extern _Thread_local int gg_real_depth;
@@ -67,5 +59,15 @@ const char *gg_real_how(void); /* and how it was found, in words */
 
 /* The processor type whose kernels the real BLAS runs, if it is an OpenBLAS and has been found already; else NULL. */
 const char *gg_real_core(void);
+
+/* ---- cpu.c ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Computes all of *p on the CPU, by any Fortran gemm of the real BLAS, or by plain loops when there is none. Cannot fail. Operands must be in host
+ * memory. For what a failing GPU left open, and for a spelling that the real BLAS lacks. */
+void gg_real_gemm(const struct gg_gemm *p, const void *caller);
+
+/* C := beta C by plain loops. Used for k = 0 and alpha = 0, for which some BLAS read A and B all the same (OpenBLAS 0.3.26 on AVX-512 gives NaN for a
+ * NaN there, and crashes when they are in GPU memory). */
+void gg_real_scale(const struct gg_gemm *p);
 
 #endif
