@@ -1,7 +1,10 @@
-/* cpu.c — owns the CPU's answer to any valid problem: by any gemm of the real BLAS, or by plain loops. It finds no BLAS itself. Called by entry.c,
- * api.c and serve.c, by staged.c and short.c to finish what a GPU left open, and by tune.c. */
+/* cpu.c — owns the CPU's answer to any valid problem: by any gemm of the real BLAS, by the gemv beside it where C is a vector, or by plain loops. It
+ * finds no BLAS itself. Called by entry.c, api.c and serve.c, by staged.c and short.c to finish what a GPU left open, and by tune.c. */
 #include <stdatomic.h>
+#include <string.h>
 
+#include "config.h"
+#include "dispatch.h"
 #include "real.h"
 #include "trace.h"
 
@@ -58,15 +61,23 @@ static void seek(enum gg_type type, const void *caller)
 GG_PLAIN_GEMM(plain_sgemm, float)
 GG_PLAIN_GEMM(plain_dgemm, double)
 
+/* Where a routine of *p's type reads one of its factors. */
+static const void *scalar(const struct gg_gemm *p, const double *factor, float *single)
+{
+    if (p->type == GG_D)
+        return factor;
+    *single = (float)*factor;
+    return single;
+}
+
 /* Integers are passed 64 bits wide. A BLAS with 32-bit ones reads the low half, which comes first in memory. A BLAS with 64-bit integers under plain
  * names whose file name does not tell (MKL's or AOCL's) also reads the right value. */
 static void call(const struct gg_gemm *p, gg_f77_gemm *gemm)
 {
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
-    const float alpha = (float)p->alpha, beta = (float)p->beta;
-    const bool single = p->type == GG_S;
-    gemm(p->a_kmajor ? "T" : "N", p->b_kmajor ? "N" : "T", &p->m, &p->n, &p->k, single ? (const void *)&alpha : &p->alpha, p->a, &p->lda, p->b, &p->ldb,
-         single ? (const void *)&beta : &p->beta, p->c, &p->ldc, 1, 1);
+    float alpha, beta;
+    gemm(p->a_kmajor ? "T" : "N", p->b_kmajor ? "N" : "T", &p->m, &p->n, &p->k, scalar(p, &p->alpha, &alpha), p->a, &p->lda, p->b, &p->ldb,
+         scalar(p, &p->beta, &beta), p->c, &p->ldc, 1, 1);
 }
 
 /* Calls gemm for pieces that 32-bit integers can count. */
@@ -88,6 +99,58 @@ static void call_in_pieces(const struct gg_gemm *p, gg_f77_gemm *gemm)
             }
 }
 
+/* ---- gemv, where C is a vector -------------------------------------------------------------------------------------------------------------- */
+
+/* The gemv beside each gemm so far. An entry is written once: claimed, filled, then published by writing its key. */
+enum { CLAIMED = 1, GEMMS = 64 };
+static struct {
+    _Atomic uintptr_t gemm;
+    struct gg_gemv gemv;
+} known[GEMMS];
+
+/* When all entries are taken the answer is not remembered, and sought again next time. */
+static struct gg_gemv gemv_beside(const void *gemm, enum gg_type type)
+{
+    for (int i = 0; i < GEMMS; i++)
+        if (atomic_load_explicit(&known[i].gemm, memory_order_acquire) == (uintptr_t)gemm)
+            return known[i].gemv;
+    const struct gg_gemv found = gg_real_find_gemv(gemm, type);
+    for (int i = 0; i < GEMMS; i++) {
+        uintptr_t empty = 0;
+        if (!atomic_compare_exchange_strong(&known[i].gemm, &empty, CLAIMED))
+            continue;
+        known[i].gemv = found;
+        atomic_store(&known[i].gemm, (uintptr_t)gemm);
+        break;
+    }
+    return found;
+}
+
+/* OpenBLAS's gemm first copies the matrix into the order that its kernels want, even to multiply it by one vector: its gemv is 2 to 6 times as fast
+ * where the matrix is larger than the caches (0.3.21 and 0.3.31, two cores, 2026-11). Up to gg_is_tiny's bound gemm has one thread, and stays.
+ * On CPUs before Haswell that gemv crashes where elements are not aligned to their size; gemm does not. */
+bool gg_real_gemv(const struct gg_gemm *p, const void *gemm)
+{
+    const size_t size = gg_size(p->type);
+    if ((p->m != 1 && p->n != 1) || gg_is_empty(p) || gg_is_tiny(p->m, p->n, p->k) || gg_config()->mode == GG_MODE_CPU ||
+        ((uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c) % size)
+        return false;
+    const bool column = p->n == 1, trans = column ? p->a_kmajor : p->b_kmajor; /* a row is C^T := alpha op(B)^T op(A)^T + beta C^T */
+    const int64_t lines = column ? p->m : p->n, ld = column ? p->lda : p->ldb, incy = column ? 1 : p->ldc;
+    const int64_t incx = column ? (p->b_kmajor ? 1 : p->ldb) : (p->a_kmajor ? 1 : p->lda);
+    const struct gg_gemv gemv = gemv_beside(gemm, p->type);
+    if (!gemv.routine || (!gemv.wide && (lines | p->k | ld | incx | incy) > INT32_MAX))
+        return false;
+    for (int64_t i = 0; p->beta == 0 && i < lines; i++) /* some versions multiply C by 0, and a NaN would survive */
+        memset((char *)p->c + i * incy * (int64_t)size, 0, size);
+    float alpha, beta;
+    gemv.routine(trans ? "T" : "N", trans ? &p->k : &lines, trans ? &lines : &p->k, scalar(p, &p->alpha, &alpha), column ? p->a : p->b, &ld,
+                 column ? p->b : p->a, &incx, scalar(p, &p->beta, &beta), p->c, &incy, 1);
+    return true;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------------------------------------- */
+
 void gg_real_scale(const struct gg_gemm *p)
 {
     struct gg_gemm q = *p;
@@ -104,11 +167,13 @@ void gg_real_gemm(const struct gg_gemm *p, const void *caller)
     bool wide = atomic_load(&g.gemm_wide[p->type]);
     bool narrow_ld = p->lda <= INT32_MAX && p->ldb <= INT32_MAX && p->ldc <= INT32_MAX;
     gg_real_enter();
-    if (!gemm || (!wide && !narrow_ld))
-        (p->type == GG_S ? plain_sgemm : plain_dgemm)(p);
-    else if (wide)
-        call(p, gemm);
-    else
-        call_in_pieces(p, gemm);
+    if (!gemm || !gg_real_gemv(p, (const void *)gemm)) {
+        if (gemm && wide)
+            call(p, gemm);
+        else if (gemm && narrow_ld)
+            call_in_pieces(p, gemm);
+        else
+            (p->type == GG_S ? plain_sgemm : plain_dgemm)(p);
+    }
     gg_real_leave();
 }

@@ -1,6 +1,6 @@
 /* entry.c — owns the exported spellings of sgemm and dgemm (symbols.def); entry_*.S has their code for the commonest small call, and jumps here with
  * all others. The caller's own arguments stay in the entry's frame, so that a declined call goes to the same routine of the real BLAS exactly as it
- * came. It decides nothing: check.h and serve.c do.
+ * came, or, where C is a vector, to OpenBLAS's gemv (cpu.c). It decides nothing: check.h, serve.c and cpu.c do.
  *
  * CBLAS integers are declared 64 bits wide even under 32-bit names: they travel in registers and eight-byte stack slots either way, the low
  * half is what a 32-bit caller meant, and an ILP64 library under plain names gets all of it back. */
@@ -130,6 +130,11 @@ static bool served(struct call *call, bool narrow)
         gg_real_enter();
     }
     call->declined = call->entered && call->record.model > 0 ? now() : 0;
+    if (call->entered && !wide && gg_real_gemv(&call->p, call->routine)) { /* without end(), because whether gemm calls back is still unknown */
+        gg_real_leave();
+        record(call);
+        complete = true;
+    }
     return complete;
 }
 

@@ -10,8 +10,8 @@
  *   real.c      everything else: the BLAS the program already has; cpu.c computes by it
  *
  * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same routine of the real BLAS
- * with the caller's original arguments. From check.h on there is no order and no transpose, only column-major C and "which index of this operand is
- * contiguous"; every size is int64_t and counts elements. */
+ * with the caller's original arguments; only where C is a vector and that BLAS is an OpenBLAS it calls the gemv there (cpu.c). From check.h on there
+ * is no order and no transpose, only column-major C and "which index of this operand is contiguous"; every size is int64_t and counts elements. */
 #ifndef GG_GEMM_H
 #define GG_GEMM_H
 

@@ -9,6 +9,10 @@
 typedef void gg_f77_gemm(const char *, const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
                          const void *, const void *, void *, const void *, size_t, size_t);
 
+/* Fortran's gemv, in the same way. */
+typedef void gg_f77_gemv(const char *, const void *, const void *, const void *, const void *, const void *, const void *, const void *, const void *,
+                         void *, const void *, size_t);
+
 /* The real BLAS's address for exactly this name, or NULL. Never an address in this library or in another copy of it. `caller`: the return address of
  * the call being served, whose object's scope is searched too. Thread-safe; the first call may load OpenBLAS. */
 void *gg_real_find(const char *name, const void *caller);
@@ -21,6 +25,13 @@ bool gg_real_in_blas(const void *routine);
 
 /* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
+
+/* The Fortran gemv of the library in which this gemm lies, if that is an OpenBLAS. */
+struct gg_gemv {
+    gg_f77_gemv *routine; /* NULL: there is none */
+    bool wide;            /* its integers have 64 bits */
+};
+struct gg_gemv gg_real_find_gemv(const void *gemm, enum gg_type type);
 
 /* How deep this thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. */
 extern _Thread_local int gg_real_depth;
@@ -62,9 +73,14 @@ const char *gg_real_core(void);
 
 /* ---- cpu.c ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* Computes all of *p on the CPU, by any Fortran gemm of the real BLAS, or by plain loops when there is none. Cannot fail. Operands must be in host
- * memory. For what a failing GPU left open, and for a spelling that the real BLAS lacks. */
+/* Computes all of *p on the CPU, by any Fortran gemm of the real BLAS or the gemv beside it, or by plain loops when there is none. Cannot fail.
+ * Operands must be in host memory. For what a failing GPU left open, and for a spelling that the real BLAS lacks. */
 void gg_real_gemm(const struct gg_gemm *p, const void *caller);
+
+/* Computes all of *p by the gemv that lies beside this gemm of the real BLAS, if C is a vector, the library an OpenBLAS and the product not tiny.
+ * False: C is untouched, and gemm is to be called; always so in GPUGEMM_MODE=cpu, where calls reach the real BLAS as they came. Operands must be in
+ * host memory. */
+bool gg_real_gemv(const struct gg_gemm *p, const void *gemm);
 
 /* C := beta C by plain loops. Used for k = 0 and alpha = 0, for which some BLAS read A and B all the same (OpenBLAS 0.3.26 on AVX-512 gives NaN for a
  * NaN there, and crashes when they are in GPU memory). */
