@@ -126,9 +126,14 @@ static struct gg_gemv gemv_beside(const void *gemm, enum gg_type type)
     return found;
 }
 
+/* Is gemv the faster routine for a product that is not tiny, with the matrix in lines of so many elements, along k (dots) or not? (Up to gg_is_tiny's
+ * bound gemm has one thread, and stays.) Up to 10^6 multiply-adds gemm has kernels for AVX-512 that copy nothing, which do short columns 1 to 5 times
+ * as fast; and gemv's own lines must not be too short. (0.3.21 and 0.3.31, 4 to 1024 rows, 2 cores, 2026-11: gemv 0.9 to 20 times as fast.) */
+static bool is_for_gemv(int64_t line, bool dots, double work) { return line >= (dots || work > 1e6 ? 8 : 256); }
+
 /* OpenBLAS's gemm first copies the matrix into the order that its kernels want, even to multiply it by one vector: its gemv is 2 to 6 times as fast
- * where the matrix is larger than the caches (0.3.21 and 0.3.31, two cores, 2026-11). Up to gg_is_tiny's bound gemm has one thread, and stays.
- * On CPUs before Haswell that gemv crashes where elements are not aligned to their size; gemm does not. */
+ * where the matrix is larger than the caches (0.3.21 and 0.3.31, two cores, 2026-11). On CPUs before Haswell that gemv crashes where elements are not
+ * aligned to their size; gemm does not. */
 bool gg_real_gemv(const struct gg_gemm *p, const void *gemm)
 {
     const size_t size = gg_size(p->type);
@@ -138,6 +143,8 @@ bool gg_real_gemv(const struct gg_gemm *p, const void *gemm)
     const bool column = p->n == 1, trans = column ? p->a_kmajor : p->b_kmajor; /* a row is C^T := alpha op(B)^T op(A)^T + beta C^T */
     const int64_t lines = column ? p->m : p->n, ld = column ? p->lda : p->ldb, incy = column ? 1 : p->ldc;
     const int64_t incx = column ? (p->b_kmajor ? 1 : p->ldb) : (p->a_kmajor ? 1 : p->lda);
+    if (!is_for_gemv(trans ? p->k : lines, trans, (double)lines * (double)p->k))
+        return false;
     const struct gg_gemv gemv = gemv_beside(gemm, p->type);
     if (!gemv.routine || (!gemv.wide && (lines | p->k | ld | incx | incy) > INT32_MAX))
         return false;

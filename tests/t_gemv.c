@@ -5,7 +5,7 @@
  * Every spelling that the BLAS has, both orders, all transposes, C a row, a column or one element, on both sides of the least size: every element is
  * within its error bound; where beta is 0, C is NaN; the operands lie at guard pages, with NaN in all padding, and no other byte of C changes. Before
  * that, all spellings in forked children and from several threads at once.
- * --expect: the BLAS is gemv_blas.c's, and large products must reach this routine of it, all others its gemm.
+ * --expect: the BLAS is gemv_blas.c's, and large products must reach this routine of it, all others, and those of short lines, its gemm.
  * --ilp64: that BLAS has 64-bit integers under the plain names. */
 #include "exact.h"
 
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 
 /* The first FULL with all pairs of alpha and beta, the others with some. */
-static const int64_t shapes[][3] = {{523, 1, 509}, {1, 509, 523}, {1, 1, 270001}, {53, 1, 5003}, {5003, 1, 53},
-                                    {1, 53, 5003}, {1, 5003, 53}, {512, 1, 512},  {1, 512, 512}, {1, 512, 513}};
+static const int64_t shapes[][3] = {{523, 1, 509}, {1, 509, 523}, {1, 1, 270001}, {53, 1, 5003}, {5003, 1, 53},  {1, 53, 5003},
+                                    {1, 5003, 53}, {512, 1, 512}, {1, 512, 512},  {1, 512, 513}, {9, 1, 120001}, {1, 7, 150001}};
 enum { SHAPES = sizeof shapes / sizeof *shapes, LARGE = 512 * 512 + 1, PAD = 2, FAR = 87382, FULL = 3 };
 
 /* gpugemm.h's own names, which have a further argument. */
@@ -106,7 +106,9 @@ static void try_call(const struct spelling *s, bool rows, struct product *p, dou
     CHECK(!memcmp(before, arena[2].lo, (size_t)(arena[2].hi - arena[2].lo)), "%s: wrote beside C", what);
     const bool aligned = ((uintptr_t)p->a.data | (uintptr_t)p->b.data) % matrix_element(&p->c) == 0;
     const bool loops = s == &api[p->dbl] && p->a.ld > INT32_MAX; /* neither routine of a BLAS with 32-bit integers can do it */
-    const bool gemv = expect_gemv && !loops && alpha != 0 && aligned && p->m * p->n * p->k >= LARGE, gemm = !loops && !gemv && (alpha != 0 || ilp64);
+    const bool dots = p->n == 1 ? p->ta : !p->tb, is_long = (dots ? p->k : p->m * p->n) >= (dots || p->m * p->n * p->k > 1000000 ? 8 : 256);
+    const bool gemv = expect_gemv && !loops && alpha != 0 && aligned && p->m * p->n * p->k >= LARGE && is_long,
+               gemm = !loops && !gemv && (alpha != 0 || ilp64);
     CHECK(!counted || (counted[0] == gemms + gemm && counted[1] == gemvs + gemv), "%s: gemm was called %d times, gemv %d times", what,
           counted[0] - gemms, counted[1] - gemvs);
 }
@@ -210,7 +212,7 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     in_child("a child of a parent that has called");
     for (int x = 0; x < 3; x++)
-        arena[x] = arena_new((x < 2 ? 270001 * (1 + PAD) : FAR) * sizeof(double));
+        arena[x] = arena_new((x < 2 ? 150001 * (9 + PAD) : FAR) * sizeof(double));
     before = malloc((size_t)(arena[2].hi - arena[2].lo));
     for (int i = 0; i < 8 * SHAPES; i++)
         try_shape(i & 1, i & 2, i & 4, shapes[i / 8]);
