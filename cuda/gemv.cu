@@ -11,6 +11,7 @@
  * k, and their sums meet in shared memory.
  *   gemv_n_s, gemv_n_d              32 lanes, 512 bytes of a column
  *   gemv_n_s_narrow, …              8 lanes, where that fills the GPU without cutting k
+ *   gemv_n_s_single, …              64 lanes with an element each, for any alignment, and a y that is not contiguous
  * Both: one block an SM has 50 to 64 KB on its way, which is enough; with more the memory is slower. Where there are few rows, gridDim.y blocks have
  * a piece of k each, and the last of them to finish adds up their sums, in their order.
  *
@@ -18,7 +19,8 @@
  * rows and all of k; each thread has one row and every 32nd k, AHEAD of them on their way, with the elements of y that belong to them. Where k is
  * contiguous a warp has a row, else 16 lanes have rows side by side, and the 32 slices of k meet in shared memory.
  *
- * One H100, L2 flushed, against cuBLAS (bench/results/vector-2026-11-26.txt). gemv_s, gemv_d need sm_70, the others sm_80. */
+ * One H200, L2 flushed, us (cuBLAS): 4096x1x4096 NN 23.1 (24.2), TN 23.6 (32.1); 8000x1x8000 70.6 (73.3), which is 89 % of the rate of a copy; dgemm
+ * 2000x1x2000 TN 15.3 (16.8); 1x1x10000000 31.8 (62.2). More in bench/results/vector-2026-11-26.txt. gemv_s, gemv_d need sm_70, the others sm_80. */
 #include "gate.cuh"
 #include "parts.cuh"
 #include "vector.cuh"
@@ -78,7 +80,7 @@ constexpr int BLOCK = 256; /* threads of the other kernels */
  * is opaque to the compiler, so that nothing of it is kept in registers until then. */
 template <typename T> struct vectors {
     const T *x, *y;
-    int64_t ld, c_along;
+    int64_t ld, y_along, c_along;
     int rows, first, k;
 
     /* The pieces but the last are multiples of `unit` long. */
@@ -86,7 +88,7 @@ template <typename T> struct vectors {
     {
         const bool flat = p.n > 1;
         x = static_cast<const T *>(flat ? p.b : p.a), y = static_cast<const T *>(flat ? p.a : p.b);
-        ld = flat ? p.ldb : p.lda, c_along = flat ? p.ldc : 1;
+        ld = flat ? p.ldb : p.lda, y_along = flat ? (p.a_kmajor ? 1 : p.lda) : p.b_kmajor ? 1 : p.ldb, c_along = flat ? p.ldc : 1;
         rows = int(flat ? p.n : p.m);
         const int units = (int(p.k) + unit - 1) / unit;
         first = gg_share(units, piece, pieces) * unit;
@@ -226,9 +228,11 @@ template <typename T, int U, bool FEW = false> struct gemv_t {
     }
 };
 
-template <typename T, int LANES> struct gemv_n {
-    using vector = gg_vector<T>;
-    static constexpr int V = vector::SIZE, U = sizeof(T) == 4 ? 16 : 12, ROWS = LANES * V, SLICES = BLOCK / LANES, TURN = SLICES * U;
+/* V elements at a time: a vector, or one, for a matrix and a y that lie anywhere. */
+template <typename T, int LANES, int V> struct gemv_n {
+    using vector = gg_vector<T, V>;
+    static constexpr int U = V == 1 ? 64 / sizeof(T) : sizeof(T) == 4 ? 16 : 12, YV = 16 / sizeof(T);
+    static constexpr int ROWS = LANES * V, SLICES = BLOCK / LANES, TURN = SLICES * U;
 
     static __device__ void run(const gg_args &p)
     {
@@ -236,12 +240,16 @@ template <typename T, int LANES> struct gemv_n {
         unsigned piece = blockIdx.y;
         const vectors<T> of(p, U, piece, gridDim.y);
         const int lane = threadIdx.x % LANES, slice = threadIdx.x / LANES, turns = (of.k + TURN - 1) / TURN;
+        const int64_t y_along = V == 1 ? of.y_along : 1;
         const T *x = of.x + min(int(blockIdx.x) * ROWS + lane * V, of.rows - V) + int64_t(of.first + slice * U) * of.ld;
-        const T *y = of.y + of.first + slice * U;
+        const T *y = of.y + (of.first + slice * U) * y_along;
         int left = of.k - slice * U;
         vector in[U], sum = {};
         auto load = [&](int u, bool exists = true) {
-            in[u] = gg_load<true>(x, exists);
+            if constexpr (V == 1)
+                in[u].v[0] = exists ? __ldg(x) : T(0);
+            else
+                in[u] = gg_load<true>(x, exists);
             x += of.ld;
             asm volatile("" : "+l"(x)); /* keeps one pointer in registers, not U of them */
         };
@@ -254,13 +262,15 @@ template <typename T, int LANES> struct gemv_n {
         auto turn = [&](bool whole) {
             x += (TURN - U) * of.ld, left -= TURN;
 #pragma unroll
-            for (int u = 0; u < U; u += V) {
-                const vector by = gg_load<false>(y + u);
+            for (int u = 0; u < U; u += YV) {
+                gg_vector<T> by;
+                if constexpr (V > 1)
+                    by = gg_load<false>(y + u);
 #pragma unroll
-                for (int e = 0; e < V; e++)
-                    use(u + e, by.v[e]), load(u + e, whole || u + e < left);
+                for (int e = 0; e < YV; e++)
+                    use(u + e, V > 1 ? by.v[e] : __ldg(y + (u + e) * y_along)), load(u + e, whole || u + e < left);
             }
-            y += TURN;
+            y += TURN * y_along;
         };
 #pragma unroll
         for (int u = 0; u < U; u++)
@@ -273,7 +283,7 @@ template <typename T, int LANES> struct gemv_n {
         }
 #pragma unroll
         for (int u = 0; u < U; u++)
-            use(u, u < left ? __ldg(y + u) : T(0));
+            use(u, u < left ? __ldg(y + u * y_along) : T(0));
         sums[slice][lane] = sum;
         __syncthreads();
         T total = 0;
@@ -302,11 +312,13 @@ __global__ void __launch_bounds__(THREADS, 2) gemv_d(const __grid_constant__ gg_
 GG_GEMV_ROW(gemv_t_s, 2, gg_gated(p), gemv_t<float, 12>)
 GG_GEMV_ROW(gemv_t_s_short, 3, gg_gated(p), gemv_t<float, 6>)
 GG_GEMV_ROW(gemv_t_s_few, 2, gg_gated(p), gemv_t<float, 12, true>)
-GG_GEMV_ROW(gemv_n_s, 2, gg_gated(p), gemv_n<float, 32>)
-GG_GEMV_ROW(gemv_n_s_narrow, 2, gg_gated(p), gemv_n<float, 8>)
+GG_GEMV_ROW(gemv_n_s, 2, gg_gated(p), gemv_n<float, 32, 4>)
+GG_GEMV_ROW(gemv_n_s_narrow, 2, gg_gated(p), gemv_n<float, 8, 4>)
+GG_GEMV_ROW(gemv_n_s_single, 5, gg_gated(p), gemv_n<float, 64, 1>)
 GG_GEMV_ROW(gemv_t_d, 2, false, gemv_t<double, 12>) /* FP64 has no chains */
 GG_GEMV_ROW(gemv_t_d_short, 3, false, gemv_t<double, 5>)
 GG_GEMV_ROW(gemv_t_d_few, 2, false, gemv_t<double, 12, true>)
-GG_GEMV_ROW(gemv_n_d, 2, false, gemv_n<double, 32>)
-GG_GEMV_ROW(gemv_n_d_narrow, 2, false, gemv_n<double, 8>)
+GG_GEMV_ROW(gemv_n_d, 2, false, gemv_n<double, 32, 2>)
+GG_GEMV_ROW(gemv_n_d_narrow, 2, false, gemv_n<double, 8, 2>)
+GG_GEMV_ROW(gemv_n_d_single, 5, false, gemv_n<double, 64, 1>)
 #endif

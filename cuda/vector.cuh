@@ -2,9 +2,9 @@
 #ifndef GG_VECTOR_CUH
 #define GG_VECTOR_CUH
 
-template <typename T> struct alignas(16) gg_vector {
-    static constexpr int SIZE = 16 / sizeof(T);
-    T v[SIZE];
+template <typename T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) gg_vector {
+    static constexpr int SIZE = N;
+    T v[N];
 };
 
 /* A load of what is read once, not to be kept in L1 (ONCE), or of what others read, too; zeros if it does not exist. In assembler even where it is

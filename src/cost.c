@@ -226,7 +226,8 @@ static double predict_gemv(const struct gg_kernel *row, const struct gg_gemm *p,
     return GG_LAUNCH + gg_longer(clocks / (arch->clock_mhz * 1e6), row->start / (arch->clock_mhz * 1e6) + memory);
 }
 
-/* Seconds of a GG_GEMV_T or GG_GEMV_N row. They read memory at VECTOR of its rate, or as fast as their blocks can. ADD: for adding up pieces. */
+/* Seconds of a GG_GEMV_T, GG_GEMV_N or GG_GEMV_SINGLE row. They read memory at VECTOR of its rate, or as fast as their blocks can. ADD: for adding up
+ * pieces. */
 static double predict_vector(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, int pieces)
 {
     static const double VECTOR = 0.93, ADD = 1.3e-6;
@@ -501,7 +502,8 @@ double gg_seconds(const struct gg_choice *way, const struct gg_gemm *p, const st
     case GG_SLIM: return predict_slim(way, p, arch);
     case GG_GEMV: return predict_gemv(row, p, arch);
     case GG_GEMV_T:
-    case GG_GEMV_N: return predict_vector(row, p, arch, way->splits);
+    case GG_GEMV_N:
+    case GG_GEMV_SINGLE: return predict_vector(row, p, arch, way->splits);
     case GG_PANEL: return predict_panel(row, p, arch);
     case GG_GRAM: return predict_gram(row, p, arch, way->splits);
     case GG_SLIM_TMA: return predict_slim_tma(row, p, arch, way->splits);

@@ -28,6 +28,7 @@ enum gg_role {
     GG_GEMV,             /* as GG_TILED, only for m or n == 1 */
     GG_GEMV_T,           /* as GG_TILED_CUT, only for m or n == 1, with k contiguous in the matrix; the vector contiguous, too */
     GG_GEMV_N,           /* likewise with k not contiguous in the matrix, and both aligned */
+    GG_GEMV_SINGLE,      /* likewise with k not contiguous in the matrix, whatever the vector and the alignment */
     GG_PANEL,            /* as GG_TILED, only for m or n <= tile_n and k <= GG_PANEL_K: a block has tile_m rows of the large operand */
     GG_GRAM,             /* as GG_TILED_CUT, for few tiles and a long k; up to as many blocks as the GPU holds have a piece of it */
     GG_TENSOR,           /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
@@ -107,7 +108,7 @@ enum { GG_PACK_MIB = 512 };
 /* Fewest k steps in a part of a shared tile (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
 
-static inline bool gg_is_gemv(const struct gg_kernel *row) { return row->role >= GG_GEMV && row->role <= GG_GEMV_N; }
+static inline bool gg_is_gemv(const struct gg_kernel *row) { return row->role >= GG_GEMV && row->role <= GG_GEMV_SINGLE; }
 
 /* Tiles of C; the largest number there is for sizes that no memory holds. */
 static inline int64_t gg_tiles(const struct gg_kernel *row, const struct gg_gemm *p)

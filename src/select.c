@@ -45,18 +45,18 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch)
     return gg_code_for(arch->cc) >= row->cc_min && arch->cc <= row->cc_max && row->smem <= arch->smem_per_block;
 }
 
-/* Which of GG_GEMV_T and GG_GEMV_N can read a product's matrix and vector? GG_GEMV: neither. */
+/* The fastest of GG_GEMV_T, GG_GEMV_N and GG_GEMV_SINGLE that can read a product's matrix and vector. GG_GEMV: none can. */
 static enum gg_role gemv_role(const struct gg_gemm *p)
 {
     const bool flat = p->n > 1, contiguous = flat ? p->a_kmajor || p->lda == 1 : p->b_kmajor || p->ldb == 1;
     const void *const matrix = flat ? p->b : p->a, *const vector = flat ? p->a : p->b;
     const int64_t x = gg_max(p->m, p->n), ld = flat ? p->ldb : p->lda;
-    if (gg_min(p->m, p->n) > 1 || !contiguous)
+    if (gg_min(p->m, p->n) > 1)
         return GG_GEMV;
     if ((flat ? p->b_kmajor : p->a_kmajor) || (x == 1 && ld == 1))
-        return GG_GEMV_T;
+        return contiguous ? GG_GEMV_T : GG_GEMV;
     const bool whole = (uintptr_t)vector % 16 == 0 && !gg_must_pack(p->type, matrix, ld) && x * (int64_t)gg_size(p->type) % 16 == 0;
-    return whole ? GG_GEMV_N : GG_GEMV;
+    return contiguous && whole ? GG_GEMV_N : GG_GEMV_SINGLE;
 }
 
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
@@ -271,7 +271,7 @@ static bool is_gemv(const struct gg_gemm *p, const struct gg_arch *arch)
     const int64_t x = gg_max(p->m, p->n);
     const enum gg_role role = gemv_role(p);
     const bool is_panel = x >= 1000 && p->k <= GG_PANEL_K && !(role == GG_GEMV_N && p->k > 64 && x <= 20000);
-    return arch->cc >= 80 && role != GG_GEMV && !is_panel;
+    return arch->cc >= 80 && role != GG_GEMV && !is_panel && !(role == GG_GEMV_SINGLE && (is_short_gemv(p) || x < 48));
 }
 
 /* Of the GG_GEMV_T or GG_GEMV_N rows, is this a wrong one? GG_GEMV_T: one for few rows; and one with less on its way in a block, of which more fit on
@@ -283,7 +283,8 @@ static bool is_wrong_gemv(const struct gg_kernel *row, const struct gg_gemm *p, 
     const bool few = x <= GG_GEMV_FEW, is_short = p->k * (int64_t)gg_size(p->type) <= 3072 && x > 16 * arch->sms;
     if (row->role == GG_GEMV_T)
         return (row->tile_m <= GG_GEMV_FEW) != few || (row->per_sm > 2) != is_short;
-    return (row->tile_m * (int)gg_size(p->type) < 512) != (x <= 64 || (x <= 32 * arch->sms && p->k < 8 * x) || (p->type == GG_S && p->k <= 512));
+    return row->role == GG_GEMV_N &&
+           (row->tile_m * (int)gg_size(p->type) < 512) != (x <= 64 || (x <= 32 * arch->sms && p->k < 8 * x) || (p->type == GG_S && p->k <= 512));
 }
 
 /* What GG_GEMV, GG_PANEL and GG_GRAM are for other rows do 1.1 to 9 times slower, but are often predicted to be faster (10000x1x16 by slim_s1 8.4 us,
@@ -316,7 +317,8 @@ static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, co
     case GG_SKINNY: return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
     case GG_GEMV: return arch->cc == 90 && !is_short_gemv(p);
     case GG_GEMV_T:
-    case GG_GEMV_N: return !is_gemv(p, arch) || is_wrong_gemv(row, p, arch);
+    case GG_GEMV_N:
+    case GG_GEMV_SINGLE: return !is_gemv(p, arch) || is_wrong_gemv(row, p, arch);
     case GG_GRAM: return p->type == GG_D && row->tile_m > 4 && gg_tiles(row, p) > 4;
     default: return false;
     }
