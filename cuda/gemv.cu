@@ -67,10 +67,8 @@ template <typename T> __device__ void gemv(const gg_args &p)
     }
     for (int other = 16; other > 0; other /= 2)
         sum += __shfl_xor_sync(~0u, sum, other);
-    if (lane == 0 && first + warp < rows) {
-        T *const c = static_cast<T *>(p.c) + (first + warp) * (flat ? p.ldc : 1);
-        *c = p.beta == 0 ? T(p.alpha) * sum : T(p.alpha) * sum + T(p.beta) * *c;
-    }
+    if (lane == 0 && first + warp < rows)
+        gg_store(p, static_cast<T *>(p.c) + (first + warp) * (flat ? p.ldc : 1), sum);
 }
 
 #if __CUDA_ARCH__ >= 800
@@ -119,10 +117,8 @@ template <int OWN, typename T> __device__ void store_totals(const gg_args &p, co
         for (int i = 0; i < TEAM; i++)
             total += shares[i][e];
     }
-    if (member > 0 || row >= of.rows)
-        return;
-    T *const c = static_cast<T *>(p.c) + row * of.c_along;
-    *c = p.beta == 0 ? T(p.alpha) * total : T(p.alpha) * total + T(p.beta) * *c;
+    if (member == 0 && row < of.rows)
+        gg_store(p, static_cast<T *>(p.c) + row * of.c_along, total);
 }
 
 /* FEW: up to four rows. */

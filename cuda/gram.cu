@@ -177,10 +177,8 @@ template <typename T, int P, int TILE_K, int STAGES> struct gram {
             return;
         each(total, [&](int e, T x) {
             const int64_t i = m0 + e % P, j = n0 + e / P;
-            if (i >= p.m || j >= p.n)
-                return;
-            T *const c = static_cast<T *>(p.c) + i + j * p.ldc;
-            *c = p.beta == 0 ? T(p.alpha) * x : T(p.alpha) * x + T(p.beta) * *c;
+            if (i < p.m && j < p.n)
+                gg_store(p, static_cast<T *>(p.c) + i + j * p.ldc, x);
         });
     }
 };

@@ -99,6 +99,12 @@ template <int TILE_M, int TILE_N, int TILE_K> struct gg_work {
     }
 };
 
+/* C := alpha sum + beta C, of one element. beta == 0 never reads C. */
+template <typename T> __device__ inline void gg_store(const gg_args &p, T *c, T sum)
+{
+    *c = p.beta == 0 ? T(p.alpha) * sum : T(p.alpha) * sum + T(p.beta) * *c;
+}
+
 /* Files whose kernels read C are compiled twice (cmake/cuda.cmake): with GG_UPDATE 0 for beta == 0, where C is only written, and 1 for calls that
  * read it. One code for both was slower where C is not read, 2 to 9 % in short calls: it is longer, and ptxas arranges its main loops differently. */
 
