@@ -63,8 +63,8 @@ struct gg_kernel {
 /* What select.c decided for one problem on one GPU. */
 struct gg_choice {
     const struct gg_kernel *kernel;
-    int splits; /* GG_TILED_CUT, GG_GRAM, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last tiles along
-                 * k; 1: no tile is shared */
+    int splits; /* GG_TILED_CUT, GG_GRAM, GG_GEMV_…, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last
+                 * tiles along k; 1: no tile is shared */
     double seconds;       /* predicted time on the device, launch included */
     int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks; FP32's GG_TMA_ONCE also among
                            * single blocks, cluster 1. With splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as
@@ -210,7 +210,8 @@ static inline int64_t gg_half_pieces(const struct gg_choice *choice, const struc
 
 static inline bool gg_is_tiled(const struct gg_kernel *row) { return row->role == GG_TILED || row->role == GG_TILED_CUT; }
 
-/* May several blocks have a piece of a tile's k each, the last of which to finish adds the parts up? */
+/* May several blocks have a piece of a tile's k each, the last of which to finish adds the parts up? (Of GG_GEMV, for which no choice cuts k, one
+ * block a tile is launched in the same way.) */
 static inline bool gg_is_cut(const struct gg_kernel *row) { return row->role == GG_TILED_CUT || row->role == GG_GRAM || gg_is_gemv(row); }
 
 static inline bool gg_is_slim(const struct gg_kernel *row) { return row->role == GG_SLIM || row->role == GG_SLIM_TMA; }
