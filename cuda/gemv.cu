@@ -30,7 +30,7 @@ constexpr int THREADS = 512, ROWS = 16, SLICES = 32;
 template <typename T> __device__ void gemv(const gg_args &p)
 {
     constexpr int AHEAD = (__CUDA_ARCH__ >= 900 ? 64 : 48) / sizeof(T); /* as many as registers hold */
-    if (sizeof(T) == 4 && gg_gated(p))                                  /* FP64 has no chains */
+    if (gg_gated(p))
         return;
     __shared__ T sums[SLICES][ROWS + 1];
     const bool flat = p.n > 1, kmajor = flat ? p.b_kmajor : p.a_kmajor;
@@ -299,22 +299,22 @@ __global__ void __launch_bounds__(THREADS, 2) gemv_d(const __grid_constant__ gg_
 }
 
 #if __CUDA_ARCH__ >= 800
-#define GG_GEMV_ROW(name, per_sm, gated, ...)                                                                                                        \
+#define GG_GEMV_ROW(name, per_sm, ...)                                                                                                               \
     extern "C" __global__ void __launch_bounds__(BLOCK, per_sm) name(const __grid_constant__ gg_args p)                                              \
     {                                                                                                                                                \
-        if (!gated)                                                                                                                                  \
+        if (!gg_gated(p))                                                                                                                            \
             __VA_ARGS__::run(p);                                                                                                                     \
     }
-GG_GEMV_ROW(gemv_t_s, 2, gg_gated(p), gemv_t<float, 12>)
-GG_GEMV_ROW(gemv_t_s_short, 3, gg_gated(p), gemv_t<float, 6>)
-GG_GEMV_ROW(gemv_t_s_few, 2, gg_gated(p), gemv_t<float, 12, true>)
-GG_GEMV_ROW(gemv_n_s, 2, gg_gated(p), gemv_n<float, 32, 4>)
-GG_GEMV_ROW(gemv_n_s_narrow, 2, gg_gated(p), gemv_n<float, 8, 4>)
-GG_GEMV_ROW(gemv_n_s_single, 5, gg_gated(p), gemv_n<float, 64, 1>)
-GG_GEMV_ROW(gemv_t_d, 2, false, gemv_t<double, 12>) /* FP64 has no chains */
-GG_GEMV_ROW(gemv_t_d_short, 3, false, gemv_t<double, 5>)
-GG_GEMV_ROW(gemv_t_d_few, 2, false, gemv_t<double, 12, true>)
-GG_GEMV_ROW(gemv_n_d, 2, false, gemv_n<double, 32, 2>)
-GG_GEMV_ROW(gemv_n_d_narrow, 2, false, gemv_n<double, 8, 2>)
-GG_GEMV_ROW(gemv_n_d_single, 5, false, gemv_n<double, 64, 1>)
+GG_GEMV_ROW(gemv_t_s, 2, gemv_t<float, 12>)
+GG_GEMV_ROW(gemv_t_s_short, 3, gemv_t<float, 6>)
+GG_GEMV_ROW(gemv_t_s_few, 2, gemv_t<float, 12, true>)
+GG_GEMV_ROW(gemv_n_s, 2, gemv_n<float, 32, 4>)
+GG_GEMV_ROW(gemv_n_s_narrow, 2, gemv_n<float, 8, 4>)
+GG_GEMV_ROW(gemv_n_s_single, 5, gemv_n<float, 64, 1>)
+GG_GEMV_ROW(gemv_t_d, 2, gemv_t<double, 12>)
+GG_GEMV_ROW(gemv_t_d_short, 3, gemv_t<double, 5>)
+GG_GEMV_ROW(gemv_t_d_few, 2, gemv_t<double, 12, true>)
+GG_GEMV_ROW(gemv_n_d, 2, gemv_n<double, 32, 2>)
+GG_GEMV_ROW(gemv_n_d_narrow, 2, gemv_n<double, 8, 2>)
+GG_GEMV_ROW(gemv_n_d_single, 5, gemv_n<double, 64, 1>)
 #endif

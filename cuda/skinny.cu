@@ -144,7 +144,7 @@ template <int ROWS, typename T, int COLUMNS> __device__ void skinny_rows(const g
 
 template <typename T, int COLUMNS, bool FEW = true> __device__ void skinny(const gg_args &p)
 {
-    if (sizeof(T) == 4 && gg_gated(p)) /* FP64 has no chains */
+    if (gg_gated(p))
         return;
     __shared__ skinny_memory<T, COLUMNS> memory;
     const bool b_large = p.n > COLUMNS, kmajor = b_large ? p.b_kmajor : p.a_kmajor;
@@ -161,7 +161,7 @@ template <typename T, int COLUMNS, bool FEW = true> __device__ void skinny(const
  * thread would wait for memory some fifty times (100x1x100000 in 396 pieces 38 us, so 27). */
 template <typename T> __device__ void skinny_sum(const gg_args &p)
 {
-    if (sizeof(T) == 4 && gg_gated(p))
+    if (gg_gated(p))
         return;
     const skinny_view<T> v(p, p.tile_n);
     const int64_t size = v.size_x * v.size_y;

@@ -478,9 +478,7 @@ template <typename T, int COLUMNS, int UX, int LANES, int UK, int ROWS, int CHUN
 
     static __device__ __forceinline__ void run(const gg_args &p, unsigned block)
     {
-        if (sizeof(T) == 8) /* FP64 has no chains */
-            gg_let_strips_start(p);
-        else if (gg_gated_apart(p))
+        if (gg_gated_apart(p))
             return;
         extern __shared__ __align__(16) char shared[];
         slim s(p, shared, block);
