@@ -209,20 +209,24 @@ static struct result time_floor(const struct problem *p)
     static double up, down;
     static device_ptr on_gpu[3];
     static size_t held[3];
+    static int holds = -1; /* the type of the numbers there */
+    const char *const data = p->dbl ? (char *)random_d : (char *)random_s;
+    const size_t period = p->dbl ? sizeof random_d : sizeof random_s;
     const size_t size = p->dbl ? 8 : 4, bytes[] = {(size_t)(p->m * p->k) * size, (size_t)(p->k * p->n) * size, (size_t)(p->m * p->n) * size};
     if (!up) {
         up = copy_rate(true), down = copy_rate(false);
         fprintf(stderr, "# copies: %.1f GB/s to the GPU, %.1f back (512 MB, page-locked)\n", 1e-9 * up, 1e-9 * down);
     }
     for (int o = 0; o < 3; o++)
-        if (bytes[o] > held[o]) {
+        if (bytes[o] > held[o] || p->dbl != holds) {
             if (on_gpu[o])
                 cuMemFree_v2(on_gpu[o]);
             if (cuMemAlloc_v2(&on_gpu[o], held[o] = bytes[o]))
                 exit((fprintf(stderr, "no GPU memory\n"), 1));
-            for (size_t at = 0; at < bytes[o]; at += sizeof random_s) /* small random numbers, read as either type */
-                cuMemcpyHtoD_v2(on_gpu[o] + at, random_s, bytes[o] - at < sizeof random_s ? bytes[o] - at : sizeof random_s);
+            for (size_t at = 0; at < bytes[o]; at += period)
+                cuMemcpyHtoD_v2(on_gpu[o] + at, data, bytes[o] - at < period ? bytes[o] - at : period);
         }
+    holds = p->dbl;
     cuCtxSynchronize();
     double times[5];
     struct result r = {.rounds = flops(p) > 4e12 ? 3 : 5};
