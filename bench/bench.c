@@ -11,7 +11,7 @@
  * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
  * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
- * --precision is that of sgemm (GPUGEMM_PRECISION), by default strict, as cuBLAS's is; any other is also compared with strict. --data: see
+ * --precision is GPUGEMM_PRECISION, by default strict, as cuBLAS's is; any other is also compared with strict. --data: see
  * draw_family in rig.h; with worst, results are not verified.
  *
  * A table row is timed by CUDA events around each call on one stream. Before each call a fill of 256 MB replaces the contents of L2,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: makes the figures that the README quotes, as text and CSV in the folder OUT.
 # Needs a build in build/. Each part takes less than 200 seconds (tests 300) and writes OUT/PART.txt and its CSVs, so parts can be made one at a time;
-# without PART all are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. sgemm runs in strict
+# without PART all are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. Products run in strict
 # precision in device and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and of five:
 #   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
@@ -14,7 +14,7 @@
 #   random   70 shapes drawn once; thin ones, many rows, few elements, vectors, a long k; and updates; beside cuBLAS
 #   rows     the same by every row, forced: what bench/fit.c fits kernels.def to
 #   block    dgemm and cuBLAS's, each running alone, where the power limit determines the clock
-#   tensor   sgemm in its default precision beside strict and cuBLAS, on ordinary, wide and worst data
+#   tensor   the default precision beside strict and cuBLAS, on ordinary, wide and worst data
 #   accuracy the errors of sgemm in each precision, over all families of operands
 #   tiers    each tensor tier forced: the sanitizers, 1000 repeats, graphs, special values, shapes, random calls
 #   soak     mixed traffic of 16 threads while driver calls fail and GPUs are lost
@@ -50,7 +50,8 @@ load() { like timeout 140 "$build/tests/load" --lib "$lib" --blas "$blas" --comm
 accuracy() { timeout 185 env -u NVIDIA_TF32_OVERRIDE "$build/tests/accuracy" --lib "$lib" --commit "$commit" "$@" | tail -1; } # it runs cuBLAS in TF32, too
 fuzz() { GPUGEMM_MODE=gpu "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --calls 500000 --threads 8 --expect-gpu "$@" | tail -1; }
 
-# A tensor tier. racecheck checks its kernels alone, and only calls in which no other kernel with clusters runs (tests/t_sanitizer.sh).
+# A tensor tier of sgemm. racecheck checks its kernels alone, and only calls in which no other kernel with clusters runs (tests/t_sanitizer.sh, which
+# checks dgemm's).
 tier() {
     export GPUGEMM_MODE=gpu GPUGEMM_KERNEL=$1 GPUGEMM_PRECISION=fp32
     for tool in memcheck synccheck initcheck; do
@@ -106,9 +107,9 @@ part() {
     sweep) FAKE_CUDA_ARCH=90 tests/t_sweep.sh "$lib" "$build/tests" "$build/tests/libfake_cuda.so" --seconds 100 --jobs 7 | tail -3 ;;
     soak) tests/t_soak.sh "$lib" "$build/tests" real --seconds 170 --life 26 --threads 16 | tail -3 ;;
     tensor)
-        bench --precision fp32 --types s --list square,odd --csv "$out/tensor.csv"
+        bench --precision fp32 --list square,odd --csv "$out/tensor.csv"
         for data in normal wide worst; do
-            bench --precision fp32 --data $data --types s --sizes 1024,2048,4096,8192 --csv "$out/tensor-$data.csv"
+            bench --precision fp32 --data $data --sizes 1024,2048,4096,8192 --csv "$out/tensor-$data.csv"
         done
         ;;
     ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;

@@ -82,6 +82,7 @@ struct gg_args {
 
     /* Tensor tiers only, see src/tensor.h, split.cu and tensor.cuh. */
     void *pieces_a, *pieces_b;  /* op(A) as m×k and op(B) as n×k, split into pieces */
+    void *pieces_c;             /* tensor_int8: the products of planes */
     float *scale_a, *scale_b;   /* by row: the factor of its pieces, a power of two */
     uint8_t keeps_a, keeps_b;   /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
 };
@@ -103,7 +104,20 @@ enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 2 };
 /* In its kernels with edges: so many rows or columns beyond are taken by the edge tiles themselves. */
 enum { GG_TENSOR_BEYOND = 32 };
 
+/* residue.cuh: how many moduli there are, rows and k of a unit of a plane, and the longest k whose sums modulo them are exact and easily reduced. */
+enum { GG_INT8_MODULI = 15, GG_INT8_UNIT = 128, GG_INT8_MOST_K = 32768 };
+
+/* Blocks of gg_restore for a pair of tiles. */
+enum { GG_RESTORE_BLOCKS = 32 };
+
+/* Shorter k is not certain to be as accurate as FP64 (docs/precision.md). */
+enum { GG_INT8_LEAST_K = 1024 };
+
+/* residue.cu: a row is certified if GG_INT8_ENOUGH - 3 of GG_INT8_ENOUGH of its elements are at least GG_INT8_LEAST times its root mean square. */
+enum { GG_INT8_ENOUGH = 8 };
+#define GG_INT8_LEAST 0.0625
+
 /* The bits of the verdict, set by split.cu: tiers that cannot serve this call's operands; and that tensor_bf16 has served a part of the call. */
-enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2, GG_WAS_BF16 = 4 };
+enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2, GG_WAS_BF16 = 4, GG_NOT_INT8 = 8 };
 
 #endif

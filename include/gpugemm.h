@@ -61,13 +61,15 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
                   int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
                   int64_t ldc, void *stream);
 
-/* How exact sgemm must be, under every name; dgemm is always computed in FP64 multiply-adds.
+/* How exact sgemm and dgemm must be, under every name.
  *   DEFAULT  as the environment variable GPUGEMM_PRECISION says (fp32 where it says nothing)
- *   STRICT   FP32 multiply-adds and nothing else
- *   FP32     by whatever means is fastest, and no less accurate than STRICT except for errors below 2^-24 abs(A)abs(B): where sums
- *            cancel almost wholly, these can be up to 6 times STRICT's. On a Hopper GPU or A100 the means is the tensor cores, on FP16
- *            or BF16 pieces of A and B, for operands that the GPU certifies as it reads them; others get STRICT. See docs/precision.md
- *   TF32     A and B are rounded to 11 significant bits, sums are FP32: only for those who ask for it. Falls back to FP32
+ *   STRICT   FP32 (dgemm: FP64) multiply-adds and nothing else
+ *   FP32     by whatever means is fastest, and no less accurate than STRICT except for errors below u abs(A)abs(B), u = 2^-24 (dgemm:
+ *            2^-53): where sums cancel almost wholly, sgemm's can be up to 6 times STRICT's. On a Hopper GPU (sgemm: or A100) the means
+ *            is the tensor cores, on FP16 or BF16 pieces of A and B, for dgemm on their residues modulo 15 small numbers, if the GPU
+ *            certifies the operands as it reads them; others get STRICT. See docs/precision.md
+ *   TF32     sgemm's A and B are rounded to 11 significant bits, sums are FP32: only for those who ask for it. Falls back to FP32;
+ *            for dgemm the same as FP32
  * Returns the precision in force before. Per thread. */
 enum gpugemm_precision { GPUGEMM_PRECISION_DEFAULT, GPUGEMM_PRECISION_STRICT, GPUGEMM_PRECISION_FP32, GPUGEMM_PRECISION_TF32 };
 enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision precision);

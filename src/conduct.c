@@ -88,7 +88,7 @@ static void prepare_chain(struct gg_job *job)
     struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel};
     chain.strips = gg_extent(first->rows) > 0 && gg_extent(first->cols) > 0; /* else one operand comes first, whole */
     chain.bytes = gg_chain_bytes(&chain, &job->resident);
-    if (chain.bytes > GG_CHAIN_MOST)
+    if (chain.bytes > gg_chain_most(p->type))
         return;
     chain.memory = gg_gpu_workspace(chain.dev, chain.stream, chain.bytes);
     if (chain.memory)

@@ -70,7 +70,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
                         .k = k,
                         .alpha = 1,
                         .beta = beta,
-                        .precision = dbl ? GG_STRICT : gg_precision_in_force()};
+                        .precision = gg_precision_in_force()};
     p.lda = gg_max(1, p.a_kmajor ? k : m);
     p.ldb = gg_max(1, p.b_kmajor ? k : n);
     p.ldc = gg_max(1, m);

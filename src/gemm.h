@@ -39,8 +39,8 @@ static inline int64_t gg_max(int64_t a, int64_t b)
 static inline int64_t gg_ceil_div(int64_t x, int64_t by) { return x / by + (x % by != 0); }
 static inline int64_t gg_round_up(int64_t x, int64_t unit) { return gg_ceil_div(x, unit) * unit; }
 
-/* How exact sgemm must be. STRICT: FFMA (FP32 multiply-adds) only. FP32: by whichever means is fastest, no less accurate than FFMA where errors are
- * above 1 u (docs/precision.md). TF32: 11 significant bits of A and B are enough. */
+/* How exact a product must be. STRICT: FFMA (FP32 multiply-adds) only; dgemm: FP64's. FP32: by whichever means is fastest, no less accurate than STRICT
+ * where errors are above 1 u (docs/precision.md). TF32: 11 significant bits of sgemm's A and B are enough. */
 enum gg_precision { GG_STRICT, GG_FP32, GG_TF32 };
 
 /* C := alpha op(A) op(B) + beta C.   C is m×n, column-major: C(i,j) = c[i + j ldc].
@@ -56,7 +56,7 @@ struct gg_gemm {
     void *c;
     int64_t lda, ldb, ldc;
     double alpha, beta;
-    enum gg_precision precision; /* set by serve.c: the thread's setting, else the environment's; GG_D is always strict */
+    enum gg_precision precision; /* set by serve.c: the thread's setting, else the environment's */
 };
 
 /* The same product as staging lays it out in GPU memory (the addresses are left NULL). Lines are padded to multiples of 128 bytes: whole sectors, and

@@ -54,7 +54,7 @@ static bool goes_to_gpu(enum gg_type type, int64_t n, const struct gg_facts *f, 
                         .ldb = n,
                         .ldc = n,
                         .alpha = 1,
-                        .precision = type == GG_S ? gg_precision_in_force() : GG_STRICT};
+                        .precision = gg_precision_in_force()};
     *d = gg_dispatch(&p, f);
     return d->path != GG_PATH_CPU;
 }
@@ -118,9 +118,10 @@ static void print_precision(FILE *out)
     };
     const struct gg_device *dev = gg_gpu_default();
     const struct gg_kernel *first = dev ? tier(&dev->arch, 0) : NULL;
-    const bool has_tiers = !dev || (first && first->role >= GG_TENSOR);
-    fprintf(out, "Precision  %s; dgemm in FP64\n",
-            has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper and A100 only)");
+    const bool has_tiers = !dev || (first && first->role >= GG_TENSOR), hopper = !dev || dev->arch.cc == 90;
+    fprintf(out, "Precision  %s; dgemm %s\n",
+            has_tiers ? tiers[gg_config()->precision] : "sgemm in FP32 multiply-adds (tensor cores serve it on Hopper and A100 only)",
+            hopper && gg_config()->precision != GG_STRICT ? "on tensor cores (modulo 15 numbers of 8 bits), likewise, else in FP64" : "in FP64");
 }
 
 /* flop/s of the row's main loop, at this GPU's clock. */

@@ -34,6 +34,7 @@ enum gg_role {
     GG_TENSOR,           /* the same from 16-bit pieces of the operands, if they are certified: the head of a chain, see tensor.h */
     GG_TENSOR_PAIR,      /* likewise with two blocks a tile, for small C */
     GG_TENSOR_MMA,       /* GG_TENSOR without wgmma, for GPUs before Hopper: whole tiles only */
+    GG_TENSOR_INT8,      /* the head of FP64's chain: products of the operands modulo GG_INT8_MODULI numbers */
     GG_SCALE,            /* beta C, for k == 0 */
     GG_FIXUP,            /* adds up the parts of shared tiles */
     GG_SKINNY_SUM,       /* adds up the parts of a GG_SKINNY */
@@ -43,6 +44,9 @@ enum gg_role {
     GG_TENSOR_PAIR_EDGE, /* the same of the GG_TENSOR_PAIR of FP16 */
     GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; one per tier in the order of those, then one that only
                           * certifies */
+    GG_NORMS,            /* before GG_RESIDUES: sums of squares of the operands' rows */
+    GG_RESIDUES,         /* certifies operands and writes them modulo those numbers for GG_TENSOR_INT8 */
+    GG_RESTORE,          /* puts its products together */
     GG_PACK,             /* copies an operand to a layout that TMA can read */
     GG_FETCH             /* copies from page-locked memory */
 };

@@ -463,7 +463,7 @@ static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, 
 {
     struct gg_chain chain = {.dev = dev, .stream = stream, .row = choice->kernel};
     const size_t all = gg_chain_bytes(&chain, p), least = gg_chain_least(p);
-    for (size_t bytes = all < GG_CHAIN_MOST ? all : GG_CHAIN_MOST; bytes >= least; bytes /= 4) {
+    for (size_t bytes = all < gg_chain_most(p->type) ? all : gg_chain_most(p->type); bytes >= least; bytes /= 4) {
         chain.memory = gg_gpu_workspace(dev, stream, bytes);
         chain.bytes = bytes;
         if (chain.memory)

@@ -30,10 +30,12 @@ static struct gg_speed speed_of(const struct gg_lane *lane, const struct gg_gemm
     memcpy(speed.pitch, planned->key.pitch, sizeof speed.pitch);
     if (steps.kernel && steps.seconds > 0)
         speed.flops = 2 * (double)p->m * (double)p->n * (double)p->k / steps.seconds;
-    if (p->precision != GG_STRICT && all.kernel && gg_is_chain(all.kernel)) {
+    const struct gg_chain chain = {.dev = lane->dev, .row = all.kernel};
+    const struct gg_gemm staged = gg_as_staged(*p);
+    if (p->precision != GG_STRICT && all.kernel && gg_is_chain(all.kernel) && gg_chain_bytes(&chain, &staged) <= gg_chain_most(p->type)) {
         planned->chain = all;
         speed.chain = all.seconds;
-        speed.chain_tiles = all.kernel->role == GG_TENSOR_PAIR ? arch->sms / 2 : arch->sms;
+        speed.chain_tiles = gg_chain_tiles(all.kernel, arch);
         if (gg_config()->kernel)
             speed.flops = 1; /* makes other kernels look slow: a chain forced by name must win */
     }

@@ -499,6 +499,8 @@ static bool chain_serves(double seconds, const struct gg_gemm *p, const struct g
     struct gg_gemm tiled;
     const bool lies_well = ffma && !gg_must_pack(p->type, p->a, p->lda) && !gg_must_pack(p->type, p->b, p->ldb);
     const struct gg_choice strict = lies_well ? *ffma : ffma_for(&aligned, arch, OF_CHAINS);
+    if (p->type == GG_D)
+        return seconds < strict.seconds; /* its errors do not grow with k */
     return seconds < strict.seconds && gg_part(&aligned, &strict, 0, &tiled) && as_accurate(parts(&strict, &tiled), &tiled, arch);
 }
 
@@ -526,7 +528,7 @@ struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, 
         if (forced.kernel)
             return forced;
     }
-    if (p->type == GG_D || p->precision == GG_STRICT)
+    if (p->precision == GG_STRICT)
         return strict_for(p, arch);
     const struct gg_choice chain = fastest(p, arch, NULL, CHAINS, NULL);
     return chain.kernel && chain_serves(chain.seconds, p, arch, NULL) ? chain : ffma_for(p, arch, ALL);

@@ -182,7 +182,7 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread cancelled in here would keep what it has borrowed */
     struct gg_gemm precise = *p;
-    precise.precision = p->type == GG_S ? gg_precision_in_force() : GG_STRICT;
+    precise.precision = gg_precision_in_force();
     struct gg_request with = *request;
     with.p = &precise;
     bool complete = carry_out(&with, fp, record);

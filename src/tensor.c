@@ -1,35 +1,41 @@
-/* tensor.c — owns the chain of launches (tensor.h) that serves sgemm from the tensor cores if the operands allow it, and by FFMA if not. It waits for
- * nothing and reads nothing back, but for gg_chain_server: which tier serves is known on the GPU alone. Called by launch.c and, for host operands,
- * conduct.c; cost.c asks it for predictions. */
+/* tensor.c — owns the chain of launches (tensor.h) that serves a product from the tensor cores if the operands allow it, and by strict precision's
+ * kernels if not. It waits for nothing and reads nothing back, but for gg_chain_server: which tier serves is known on the GPU alone. Called by
+ * launch.c and, for host operands, conduct.c; cost.c asks it for predictions. */
 #include "tensor.h"
 
 #include "cost.h"
 
 #include "../cuda/kernel.h"
 
-enum { TILE = 128, CHUNK = 64, MOST_Y = 65535 /* of a grid */ };
-enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA }; /* in the order of the rows of GG_TENSOR, GG_TENSOR_MMA and GG_SPLIT */
+enum { TILE = 128, MOST_Y = 65535 /* of a grid */ };
+enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA, INT8 }; /* in the order of the rows of GG_TENSOR, GG_TENSOR_MMA and GG_SPLIT; then FP64's */
 
-/* By tier: the 16-bit pieces of an element, and the bit of the verdict that rules the tier out. */
+/* By tier: the bytes of an element's pieces, the unit of k in which they are laid out, and the bit of the verdict that rules the tier out. */
 static const struct {
-    int pieces;
-    uint32_t not;
-} tiers[] = {{1, GG_NOT_FP16}, {2, GG_NOT_FP16}, {3, GG_NOT_BF16}};
+    int bytes, chunk;
+    uint32_t not ;
+} tiers[] = {[TF32] = {2, 64, GG_NOT_FP16},
+             [FP16] = {4, 64, GG_NOT_FP16},
+             [BF16] = {6, 64, GG_NOT_BF16},
+             [INT8] = {GG_INT8_MODULI, GG_INT8_UNIT, GG_NOT_INT8}};
 
 /* A GG_TENSOR_PAIR chain is for C so small that FFMA is about as fast as BF16, so it has no BF16 tier. */
-static enum tier next_tier(const struct gg_chain *chain, enum tier tier) { return tier == BF16 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16; }
+static enum tier next_tier(const struct gg_chain *chain, enum tier tier)
+{
+    return tier == BF16 || tier == INT8 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16;
+}
 
 static const struct gg_kernel *row_of(enum gg_role role, enum tier tier)
 {
     const struct gg_kernel *row = gg_kernels;
-    for (int index = tier; row->role != role || index-- > 0; row++)
+    for (int index = tier == INT8 ? 0 : (int)tier; row->role != role || index-- > 0; row++)
         ;
     return row;
 }
 
 static enum tier first_tier(const struct gg_chain *chain)
 {
-    enum tier tier = TF32;
+    enum tier tier = chain->row->role == GG_TENSOR_INT8 ? INT8 : TF32;
     while (row_of(chain->row->role, tier) != chain->row)
         tier++;
     return tier;
@@ -38,9 +44,12 @@ static enum tier first_tier(const struct gg_chain *chain)
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     const struct gg_chain chain = {.row = row};
+    if (row->role == GG_TENSOR_INT8)
+        return p->precision >= GG_FP32 && p->k >= GG_INT8_LEAST_K && p->k <= GG_INT8_MOST_K && gg_max(p->m, p->n) <= MOST_Y / 2 * TILE &&
+               gg_chain_least(p) <= gg_chain_most(p->type);
     return p->precision >= (first_tier(&chain) == TF32 ? GG_TF32 : GG_FP32) && p->k >= GG_TENSOR_LEAST_K && p->k < INT64_C(1) << 31 &&
            (double)p->m * (double)p->n < 0x1p44 && /* fewer than 2^31 tiles */
-           gg_chain_least(p) <= GG_CHAIN_MOST &&
+           gg_chain_least(p) <= gg_chain_most(p->type) &&
            (row->role != GG_TENSOR_MMA || (double)gg_max(p->m, p->n) * (double)p->k < 0x1p33); /* pieces are counted in units of 16 bytes, in 32
                                                                                                 * bits */
 }
@@ -50,19 +59,40 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
 {
     struct gg_gate gate = {.verdict = chain->verdict};
     for (enum tier t = first_tier(chain); t != tier; t = next_tier(chain, t))
-        gate.value |= tiers[t].not;
-    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not);
-    gate.first = tiers[first_tier(chain)].not;
+        gate.value |= tiers[t].not ;
+    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not );
+    gate.first = tiers[first_tier(chain)].not ;
     return gate;
 }
 
 /* ---- scratch ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Bytes for the pieces of `rows` rows of k, and with their scales. */
-static size_t piece_bytes(int64_t rows, int64_t k, int pieces) { return (size_t)(gg_round_up(rows, TILE) * gg_round_up(k, CHUNK) * pieces * 2); }
-static size_t operand_bytes(int64_t rows, int64_t k, int pieces)
+static size_t piece_bytes(int64_t rows, int64_t k, enum tier tier)
 {
-    return piece_bytes(rows, k, pieces) + (size_t)gg_round_up(rows, 2 * TILE) * sizeof(float);
+    return (size_t)(gg_round_up(rows, TILE) * gg_round_up(k, tiers[tier].chunk) * tiers[tier].bytes);
+}
+static size_t operand_bytes(int64_t rows, int64_t k, enum tier tier)
+{
+    return piece_bytes(rows, k, tier) + (size_t)gg_round_up(rows, 2 * TILE) * sizeof(float);
+}
+
+/* FP64's chain: bytes for the products of pieces, of up to MOST_C rows and columns of C at a time; and for what gg_norms notes of so many blocks of
+ * rows and shares of k (residue.cu). */
+enum { MOST_C = 8192, MANY_SHARES = 1024 };
+static size_t product_bytes(int64_t m, int64_t n)
+{
+    return (size_t)(gg_round_up(gg_min(m, MOST_C), 2 * TILE) * gg_round_up(gg_min(n, MOST_C), 2 * TILE) * GG_INT8_MODULI);
+}
+static int64_t row_blocks(int64_t m, int64_t n) { return gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE); }
+static int64_t shares_of(int64_t blocks, int64_t k) /* about eight blocks an SM, if there is so much k */
+{
+    return gg_max(1, gg_min(gg_ceil_div(k, GG_INT8_UNIT), MANY_SHARES / blocks));
+}
+static size_t note_bytes(int64_t m, int64_t n) /* enough for any part of the rows, too */
+{
+    const int64_t blocks = row_blocks(m, n);
+    return (size_t)(gg_max(blocks, MANY_SHARES) * TILE * (int64_t)sizeof(double) + blocks * (TILE + 1) * (int64_t)sizeof(unsigned));
 }
 
 /* The FFMA of the chain for p: strict precision's choice, so that operands that fail get strict's result to the bit. */
@@ -73,31 +103,34 @@ static struct gg_choice strict_choice(const struct gg_chain *chain, const struct
     return gg_select(strict, &chain->dev->arch, NULL);
 }
 
-/* SIZE_MAX for k (m + n) above 2^56, which no memory holds. */
-static size_t pieces_of(int64_t m, int64_t n, int64_t k)
+/* Of the tier that needs most. SIZE_MAX for k (m + n) above 2^54, which no memory holds. */
+static size_t pieces_of(enum gg_type type, int64_t m, int64_t n, int64_t k)
 {
-    return ((double)m + (double)n + 2 * TILE) * ((double)k + CHUNK) > 0x1p56 ? SIZE_MAX : operand_bytes(m, k, 3) + operand_bytes(n, k, 3);
+    const enum tier tier = type == GG_D ? INT8 : BF16;
+    if (((double)m + (double)n + 2 * TILE) * ((double)k + tiers[tier].chunk) > 0x1p54)
+        return SIZE_MAX;
+    return operand_bytes(m, k, tier) + operand_bytes(n, k, tier) + (tier == INT8 ? product_bytes(m, n) + note_bytes(m, n) : 0);
 }
 
 size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p)
 {
     struct gg_gemm strict;
     const struct gg_choice choice = strict_choice(chain, p, &strict);
-    const size_t pieces = pieces_of(p->m, p->n, p->k), ffma = choice.kernel ? gg_launch_scratch(chain->dev, &choice, &strict) : 0;
+    const size_t pieces = pieces_of(p->type, p->m, p->n, p->k), ffma = choice.kernel ? gg_launch_scratch(chain->dev, &choice, &strict) : 0;
     return pieces > ffma ? pieces : ffma;
 }
 
 size_t gg_chain_least(const struct gg_gemm *p)
 {
     const int64_t most = 12 * TILE; /* about as many tiles as a GPU has SMs */
-    return pieces_of(gg_min(p->m, most), gg_min(p->n, most), p->k);
+    return pieces_of(p->type, gg_min(p->m, most), gg_min(p->n, most), p->k);
 }
 
 /* How many rows of A and of B to hold in pieces at one time: all, or equally many of both as far as memory goes. */
 static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *m, int64_t *n)
 {
     *m = p->m, *n = p->n;
-    while (pieces_of(*m, *n, p->k) > chain->bytes) {
+    while (pieces_of(p->type, *m, *n, p->k) > chain->bytes) {
         if (*m <= TILE && *n <= TILE)
             return false;
         if (*m > *n)
@@ -168,11 +201,28 @@ static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int6
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
 
+/* FP64's passes over the first m rows of A and n of B. */
+static bool split_int8(const struct gg_chain *chain, struct gg_args args, int64_t m, int64_t n)
+{
+    const int64_t blocks = row_blocks(m, n), chunks = gg_ceil_div(args.k, GG_INT8_UNIT);
+    if (blocks == 0)
+        return true;
+    args.m = m, args.n = n;
+    args.splits = (int)shares_of(blocks, args.k);
+    struct gg_dim grid = {.x = (unsigned)args.splits, .y = (unsigned)blocks, .z = 1};
+    if (!gg_launch_link(chain->dev, row_of(GG_NORMS, INT8), grid, chain->stream, &args))
+        return false;
+    grid.x = (unsigned)chunks;
+    return gg_launch_link(chain->dev, row_of(GG_RESIDUES, INT8), grid, chain->stream, &args);
+}
+
 /* Launches the GG_SPLIT of `tier` over the first m rows of A and n of B. A block takes up to 4 chunks of k, so many that three blocks an SM do all:
  * at n = 2048, where it takes three and not one, the whole call is 4 % faster (H200). */
 static bool split(const struct gg_chain *chain, enum tier tier, struct gg_args args, int64_t m, int64_t n)
 {
-    const int64_t chunks = gg_ceil_div(args.k, CHUNK), rows = gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE);
+    if (chain->row->role == GG_TENSOR_INT8)
+        return split_int8(chain, args, m, n);
+    const int64_t chunks = gg_ceil_div(args.k, tiers[tier].chunk), rows = gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE);
     args.splits = (int)gg_min(4, (int64_t)((double)rows * (double)chunks / (3.0 * chain->dev->arch.sms)) + 1);
     args.m = m, args.n = n;
     const int64_t planes = gg_ceil_div(rows, MOST_Y);
@@ -186,9 +236,10 @@ static struct gg_gemm block_of(const struct gg_gemm *q, int64_t i, int64_t j, in
 {
     struct gg_gemm block = *q;
     block.m = m, block.n = n;
-    block.a = (const float *)q->a + i * (q->a_kmajor ? q->lda : 1);
-    block.b = (const float *)q->b + j * (q->b_kmajor ? q->ldb : 1);
-    block.c = (float *)q->c + i + j * q->ldc;
+    const int64_t size = (int64_t)gg_size(q->type);
+    block.a = (const char *)q->a + i * (q->a_kmajor ? q->lda : 1) * size;
+    block.b = (const char *)q->b + j * (q->b_kmajor ? q->ldb : 1) * size;
+    block.c = (char *)q->c + (i + j * q->ldc) * size;
     return block;
 }
 
@@ -197,13 +248,14 @@ static struct gg_args block_args(const struct gg_chain *chain, enum tier tier, c
                                  int64_t j)
 {
     const struct gg_gate gate = gate_of(chain, tier);
-    const int pieces = tiers[tier].pieces;
     struct gg_args args = gg_launch_args(block, &gate);
-    char *const a = chain->memory, *const b = a + operand_bytes(q->m, q->k, pieces);
-    args.pieces_a = a + piece_bytes(i, q->k, pieces);
-    args.pieces_b = b + piece_bytes(j, q->k, pieces);
-    args.scale_a = (float *)(a + piece_bytes(q->m, q->k, pieces)) + i;
-    args.scale_b = (float *)(b + piece_bytes(q->n, q->k, pieces)) + j;
+    char *const a = chain->memory, *const b = a + operand_bytes(q->m, q->k, tier), *const others = b + operand_bytes(q->n, q->k, tier);
+    args.pieces_a = a + piece_bytes(i, q->k, tier);
+    args.pieces_b = b + piece_bytes(j, q->k, tier);
+    args.scale_a = (float *)(a + piece_bytes(q->m, q->k, tier)) + i;
+    args.scale_b = (float *)(b + piece_bytes(q->n, q->k, tier)) + j;
+    if (tier == INT8)
+        args.pieces_c = others, args.workspace = others + product_bytes(q->m, q->n);
     return args;
 }
 
@@ -216,7 +268,9 @@ bool gg_chain_begin(struct gg_chain *chain)
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 {
     const struct gg_gate open = {.verdict = chain->verdict};
-    return split(chain, CERTIFY, gg_launch_args(q, &open), q->m, q->n);
+    struct gg_args args = gg_launch_args(q, &open);
+    args.workspace = chain->memory;
+    return split(chain, CERTIFY, args, q->m, q->n);
 }
 
 /* Launches the product of a tier's pieces, by `kernel` or by the tier's own. A pair of blocks takes one tile or strip, single blocks several. */
@@ -230,6 +284,24 @@ static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kerne
         kernel = c.edges ? row_of(pair ? GG_TENSOR_PAIR_EDGE : GG_TENSOR_EDGE, tier - FP16) : row_of(chain->row->role, tier);
     const unsigned blocks = (unsigned)(pair ? 2 * work : work < sms ? work : sms);
     return gg_launch_link(chain->dev, kernel, (struct gg_dim){.x = blocks, .y = 1, .z = 1}, chain->stream, args);
+}
+
+/* FP64's products, of the block C(i…i+m, j…j+n) of q. */
+static bool multiply_int8(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n)
+{
+    bool done = true;
+    for (int64_t column = 0; column < n; column += MOST_C)
+        for (int64_t row = 0; done && row < m; row += MOST_C) {
+            const int64_t own_m = gg_min(MOST_C, m - row), own_n = gg_min(MOST_C, n - column);
+            const struct gg_gemm part = block_of(q, i + row, j + column, own_m, own_n);
+            const struct gg_args args = block_args(chain, INT8, q, &part, i + row, j + column);
+            const int64_t pairs = gg_ceil_div(own_m, 2 * TILE) * gg_ceil_div(own_n, 2 * TILE);
+            const unsigned clusters = (unsigned)gg_min(chain->dev->arch.sms / 2, pairs * GG_INT8_MODULI);
+            done = gg_launch_link(chain->dev, chain->row, (struct gg_dim){.x = 2 * clusters, .y = 1, .z = 1}, chain->stream, &args) &&
+                   gg_launch_link(chain->dev, row_of(GG_RESTORE, INT8), (struct gg_dim){.x = (unsigned)(pairs * GG_RESTORE_BLOCKS), .y = 1, .z = 1},
+                                  chain->stream, &args);
+        }
+    return done;
 }
 
 const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const struct gg_choice *ffma, const struct gg_gemm *p,
@@ -269,6 +341,11 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
             return false;
         if (!multiplies)
             continue;
+        if (tier == INT8) {
+            if (!multiply_int8(chain, q, i, j, m, n))
+                return false;
+            continue;
+        }
         args = block_args(chain, tier, q, &block, i, j);
         args.move_back = 1;
         if ((one == row_of(GG_TENSOR_OR_FFMA, 1) && !gg_launch_maps(&args, ffma.kernel)) || !multiply(chain, one, tier, &args))
@@ -279,7 +356,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
 }
 
 /* Where all pieces fit at once, splitting is certification enough, because products come after it. Otherwise everything is certified first, and C is
- * cut into blocks, down its columns. */
+ * cut into blocks, which are done down and up its columns, so that each has its rows or its columns in common with the one before. */
 bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
 {
     int64_t m, n;
@@ -289,16 +366,14 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
         return gg_chain_block(chain, p, 0, 0, m, n, m, n);
     if (!gg_chain_certify(chain, p))
         return false;
-    for (int64_t j = 0; j < p->n; j += n)
-        for (int64_t i = 0; i < p->m; i += m) {
-            struct gg_gemm q = *p;
-            q.m = gg_min(m, p->m - i), q.n = gg_min(n, p->n - j);
-            q.a = (const float *)p->a + i * (p->a_kmajor ? p->lda : 1);
-            q.b = (const float *)p->b + j * (p->b_kmajor ? p->ldb : 1);
-            q.c = (float *)p->c + i + j * p->ldc;
-            if (!gg_chain_block(chain, &q, 0, 0, q.m, q.n, q.m, q.n))
-                return false;
-        }
+    const int64_t rows = gg_ceil_div(p->m, m), columns = gg_ceil_div(p->n, n);
+    for (int64_t index = 0; index < rows * columns; index++) {
+        const int64_t column = index / rows, turn = index % rows, i = (column % 2 ? rows - 1 - turn : turn) * m, j = column * n;
+        struct gg_gemm q = block_of(p, i, j, m, n); /* of that size even at the edge: its pieces lie where those of the others do */
+        const int64_t own_m = gg_min(m, p->m - i), own_n = gg_min(n, p->n - j);
+        if (!gg_chain_block(chain, &q, 0, 0, own_m, own_n, turn > 0 || column == 0 ? own_m : 0, turn == 0 ? own_n : 0))
+            return false;
+    }
     return true;
 }
 
@@ -311,15 +386,39 @@ static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6, LATE_CHAIN = 17e-6;
 /* Share of the memory bandwidth that a split reaches. */
 static const double SPLIT = 0.7;
 
+/* FP64's: the shares of the memory's bandwidth that its passes reach, the clocks of a tile's start and end, and its launches. */
+static const double NORMS = 0.75, RESIDUES = 0.6, RESTORE = 0.58, INT8_CHAIN = 12e-6;
+
+static double int8_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, size = sizeof(double), moduli = GG_INT8_MODULI;
+    const double pairs = (double)gg_ceil_div(p->m, 2 * TILE) * (double)gg_ceil_div(p->n, 2 * TILE), at_once = arch->sms / 2;
+    const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / gg_rate(row, arch) / moduli;
+    const double rounds = (double)(int64_t)((pairs * moduli + at_once - 1) / at_once);
+    const double product = rounds * ((double)gg_ceil_div(p->k, row->tile_k) * step + row->start) / (arch->clock_mhz * 1e6);
+    const double before = (m + n) * k * (size / NORMS + (size + moduli) / RESIDUES),
+                 after = m * n * (moduli + size + (p->beta != 0) * size) / RESTORE;
+    return INT8_CHAIN + product + (before + after) / arch->bandwidth;
+}
+
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
+    if (row->role == GG_TENSOR_INT8)
+        return int8_seconds(row, p, arch);
     const struct gg_chain chain = {.row = row};
     const double launches = row->role == GG_TENSOR_PAIR ? SHORT_CHAIN : row->role == GG_TENSOR_MMA ? LATE_CHAIN : CHAIN;
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, pieces = tiers[first_tier(&chain)].pieces;
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = 4 + tiers[first_tier(&chain)].bytes;
     const struct layout layout = layout_of(row, first_tier(&chain), p->m, p->n, p->k, arch);
     const double clocks = clocks_of(row, &layout, p->k, arch);
     const double product = clocks / (arch->clock_mhz * 1e6), c = 2 * m * n * 4 / arch->bandwidth;
-    return launches + (m + n) * k * (4 + 2 * pieces) / (SPLIT * arch->bandwidth) + (product > c ? product : c);
+    return launches + (m + n) * k * bytes / (SPLIT * arch->bandwidth) + (product > c ? product : c);
+}
+
+int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch)
+{
+    if (row->role == GG_TENSOR_INT8)
+        return arch->sms * row->tile_m * row->tile_n / (TILE * TILE) / GG_INT8_MODULI;
+    return row->role == GG_TENSOR_PAIR ? arch->sms / 2 : arch->sms;
 }
 
 bool gg_chain_decline(struct gg_device *dev, gg_stream stream)
@@ -338,7 +437,7 @@ const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
         return NULL;
     }
     enum tier tier = first_tier(chain);
-    while (tier != FFMA && verdict & tiers[tier].not)
+    while (tier != FFMA && verdict & tiers[tier].not )
         tier = next_tier(chain, tier);
     return tier == FFMA ? NULL : row_of(chain->row->role, tier);
 }

@@ -1,4 +1,5 @@
-/* tensor.h — sgemm on the tensor cores to FP32 accuracy: a chain of kernels, of which the operands' values decide on the GPU which one computes C.
+/* tensor.h — products on the tensor cores to FP32 or FP64 accuracy: a chain of kernels, of which the operands' values decide on the GPU which one
+ * computes C.
  *
  * Terms. An element is split into pieces, 16-bit numbers that add up to it, exactly or nearly, after scaling. A tier is a way to split: TF32 (one
  * FP16 piece), FP16 (two) or BF16 (three). It has two kernels: a GG_SPLIT, which certifies both operands and writes them as pieces, and a GG_TENSOR,
@@ -7,6 +8,10 @@
  * leaves at once when it is not its turn:
  *
  *   FP16 split → FP16 product, if certified → BF16 split, if not → BF16 product, if certified → FFMA, if not
+ *
+ * FP64 has one tier, INT8, whose pieces are the residues of an element, scaled to an integer, modulo several small numbers. It has four kernels:
+ *
+ *   norms → residues → products of residues → their restoration to C, if certified → FP64 multiply-adds (FFMA, below), if not
  *
  * The head of a chain is the row of its first product; the head's role is the kind of the chain.
  *
@@ -33,8 +38,8 @@ struct gg_chain {
 /* Shorter k is FFMA's: it rounds so rarely that no chain is certain to be as accurate. */
 enum { GG_TENSOR_LEAST_K = 128 };
 
-/* Most scratch that a chain needs. One that has less cuts C into blocks and splits operands more often. */
-#define GG_CHAIN_MOST ((size_t)4 << 30)
+/* Most scratch that a chain uses. One that needs more, or has less, cuts C into blocks and splits operands more often. */
+static inline size_t gg_chain_most(enum gg_type type) { return (size_t)(type == GG_D ? 9 : 4) << 30; }
 
 /* Bytes of scratch to multiply an m×n C in one go, FFMA included. */
 size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p);
@@ -43,10 +48,13 @@ size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p);
  * 1,000,000 in 4 GB: 6 tiles.) */
 size_t gg_chain_least(const struct gg_gemm *p);
 
-static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role >= GG_TENSOR && row->role <= GG_TENSOR_MMA; }
+static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role >= GG_TENSOR && row->role <= GG_TENSOR_INT8; }
 
 /* May a chain that begins with `row` serve p, whatever the values? */
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
+
+/* Tiles of 128×128 that such a chain computes in the time in which its product takes one step of its tiles. */
+int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch);
 
 /* Predicted seconds of a chain that begins with `row`, if that tier serves. */
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);

@@ -162,7 +162,7 @@ static struct gg_gemm problem(const struct row *row, void *a, void *b, void *c)
                             .ldb = row->k,
                             .ldc = row->m,
                             .alpha = 1,
-                            .precision = row->type == GG_S ? gg_precision_in_force() : GG_STRICT};
+                            .precision = gg_precision_in_force()};
 }
 
 static void measure(struct row *row, void *a, void *b, void *c)

@@ -54,71 +54,91 @@ static void pack(const void *from, int64_t ld, bool kmajor, void *to, int64_t x,
             packed[i + l * ld_to] = a[kmajor ? l + i * ld : i + l * ld];
 }
 
-/* ---- chains: an element's pieces, at least 4 bytes in all, hold the element itself, unsplit ---------------------------------------------- */
+/* ---- chains: an element's pieces, at least as many bytes in all, hold the element itself, unsplit ----------------------------------------- */
 
-static int64_t pieces_in(const char *name) { return strstr(name, "bf16") ? 3 : 2; }
+/* A tier: bytes of an element's pieces and of the element, and the unit of k. */
+struct tier {
+    int64_t bytes, size, chunk;
+};
+
+static struct tier tier_of(const char *name)
+{
+    const bool is_int8 = strstr(name, "int8") || strstr(name, "residues") || strstr(name, "restore");
+    return is_int8 ? (struct tier){GG_INT8_MODULI, sizeof(double), GG_INT8_UNIT} : (struct tier){strstr(name, "bf16") ? 6 : 4, sizeof(float), 64};
+}
 
 /* Where a tier keeps element (i, l) of an operand whose pieces begin at `pieces`. */
-static float *piece_at(void *pieces, int64_t tier_pieces, int64_t k, int64_t i, int64_t l)
+static void *piece_at(void *pieces, struct tier t, int64_t k, int64_t i, int64_t l)
 {
-    const int64_t tile = 128, chunk = 64, padded = (k + chunk - 1) / chunk * chunk;
-    return (float *)((char *)pieces + i / tile * (tile * padded * tier_pieces * 2)) + i % tile * padded + l;
+    const int64_t tile = 128, padded = (k + t.chunk - 1) / t.chunk * t.chunk;
+    return (char *)pieces + i / tile * (tile * padded * t.bytes) + (i % tile * padded + l) * t.size;
 }
 
-static char *see_pieces(void *pieces, int64_t tier_pieces, int64_t rows, int64_t k)
+static char *see_pieces(void *pieces, struct tier t, int64_t rows, int64_t k)
 {
-    return see(pieces, (size_t)((rows + 127) / 128 * 128 * ((k + 63) / 64 * 64) * tier_pieces * 2), true, "pieces");
+    return see(pieces, (size_t)((rows + 127) / 128 * 128 * ((k + t.chunk - 1) / t.chunk * t.chunk) * t.bytes), true, "pieces");
 }
 
-/* Elements that are not certified, about one in 100003 and one in 200003. */
-static uint32_t verdict_on(float x)
+/* Elements that are not certified, about one in 100003 and one in 200003; in FP64 one in 10000019. */
+static uint32_t verdict_on(const void *x, int64_t size)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits = bits * 2654435761u >> 8;
-    return (bits % 100003 == 0 ? GG_NOT_FP16 : 0) | (bits % 200003 == 0 ? GG_NOT_FP16 | GG_NOT_BF16 : 0);
+    uint32_t bits[2] = {0, 0};
+    memcpy(bits, x, (size_t)size);
+    bits[0] = (bits[0] ^ bits[1]) * 2654435761u >> (size == sizeof(float) ? 8 : 0);
+    if (size == sizeof(double))
+        return bits[0] % 10000019 == 0 ? GG_NOT_INT8 : 0;
+    return (bits[0] % 100003 == 0 ? GG_NOT_FP16 : 0) | (bits[0] % 200003 == 0 ? GG_NOT_FP16 | GG_NOT_BF16 : 0);
 }
 
 static void split_operand(const char *name, const void *from, int64_t ld, bool kmajor, void *pieces, int64_t rows, int64_t k, uint32_t *verdict)
 {
     if (rows == 0)
         return;
-    const bool writes = strstr(name, "gg_split") && !strstr(name, "tf32");
-    float *a = (float *)see(from, (size_t)(kmajor ? ld * (rows - 1) + k : ld * (k - 1) + rows) * sizeof *a, true, "an operand to be split");
-    char *to = writes ? see_pieces(pieces, pieces_in(name), rows, k) : NULL;
+    const struct tier t = tier_of(name);
+    const bool writes = pieces && !strstr(name, "gg_certify") && !strstr(name, "tf32");
+    char *a = see(from, (size_t)((kmajor ? ld * (rows - 1) + k : ld * (k - 1) + rows) * t.size), true, "an operand to be split");
+    char *to = writes ? see_pieces(pieces, t, rows, k) : NULL;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t l = 0; l < k; l++) {
-            const float x = a[kmajor ? l + i * ld : i + l * ld];
-            *verdict |= strstr(name, "tf32") ? GG_NOT_FP16 : verdict_on(x);
+            const void *x = a + (kmajor ? l + i * ld : i + l * ld) * t.size;
+            *verdict |= strstr(name, "tf32") ? GG_NOT_FP16 : verdict_on(x, t.size);
             if (to)
-                *piece_at(to, pieces_in(name), k, i, l) = x;
+                memcpy(piece_at(to, t, k, i, l), x, (size_t)t.size);
         }
 }
 
-static void multiply_pieces(const char *name, const struct gg_args *p)
-{
-    char *a = see_pieces(p->pieces_a, pieces_in(name), p->m, p->k), *b = see_pieces(p->pieces_b, pieces_in(name), p->n, p->k);
-    float *c = (float *)see(p->c, (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof *c, true, "C"), beta = (float)p->beta;
-    for (int64_t j = 0; j < p->n; j++)
-        for (int64_t i = 0; i < p->m; i++) {
-            float sum = 0, *out = c + i + j * p->ldc;
-            for (int64_t l = 0; l < p->k; l++)
-                sum += *piece_at(a, pieces_in(name), p->k, i, l) * *piece_at(b, pieces_in(name), p->k, j, l);
-            *out = (float)p->alpha * sum + (beta == 0 ? 0 : beta * *out);
-        }
-}
+#define MULTIPLY_PIECES(NAME, T)                                                                                                                     \
+    static void NAME(const char *name, const struct gg_args *p)                                                                                      \
+    {                                                                                                                                                \
+        const struct tier t = tier_of(name);                                                                                                         \
+        char *a = see_pieces(p->pieces_a, t, p->m, p->k), *b = see_pieces(p->pieces_b, t, p->n, p->k);                                               \
+        T *c = (T *)see(p->c, (size_t)(p->ldc * (p->n - 1) + p->m) * sizeof *c, true, "C"), alpha = (T)p->alpha, beta = (T)p->beta;                  \
+        for (int64_t j = 0; j < p->n; j++)                                                                                                           \
+            for (int64_t i = 0; i < p->m; i++) {                                                                                                     \
+                T sum = 0, *out = c + i + j * p->ldc;                                                                                                \
+                for (int64_t l = 0; l < p->k; l++)                                                                                                   \
+                    sum += *(T *)piece_at(a, t, p->k, i, l) * *(T *)piece_at(b, t, p->k, j, l);                                                      \
+                *out = alpha * sum + (beta == 0 ? 0 : beta * *out);                                                                                  \
+            }                                                                                                                                        \
+    }
+MULTIPLY_PIECES(multiply_pieces_s, float)
+MULTIPLY_PIECES(multiply_pieces_d, double)
+
+/* Kernels that have nothing to do here: every product is done whole, so there are no parts to be added up, and of FP64's chain gg_residues and
+ * gg_restore do all. */
+static bool is_idle(const char *name) { return strstr(name, "fixup") || strstr(name, "_sum") || strstr(name, "norms") || strstr(name, "int8"); }
 
 /* ---- launches and maps -------------------------------------------------------------------------------------------------------------- */
 
 static void run_kernel(const char *name, const struct gg_args *p)
 {
-    if (strstr(name, "fixup") || strstr(name, "_sum")) /* every product is done whole: there are no parts to be added up */
+    if (is_idle(name))
         return;
     uint32_t *verdict = p->verdict ? (uint32_t *)see(p->verdict, sizeof *verdict, true, "verdict") : NULL;
     const bool gated = verdict && (*verdict & p->gate_mask) != p->gate_value;
     if (gated && !strstr(name, "_or_")) /* …_or_ffma, …_or_tma: FFMA follows in the same kernel */
         return;
-    if (strstr(name, "gg_split") || strstr(name, "gg_certify")) {
+    if (strstr(name, "gg_split") || strstr(name, "gg_certify") || strstr(name, "gg_residues")) {
         const bool was = *verdict & GG_WAS_BF16 && strstr(name, "bf16");
         if (!was || !p->keeps_a)
             split_operand(name, p->a, p->lda, p->a_kmajor, p->pieces_a, p->m, p->k, verdict);
@@ -129,7 +149,11 @@ static void run_kernel(const char *name, const struct gg_args *p)
     if (strstr(name, "tensor_") && !gated) {
         if (strstr(name, "bf16"))
             *verdict |= GG_WAS_BF16;
-        multiply_pieces(name, p);
+        multiply_pieces_s(name, p);
+        return;
+    }
+    if (strstr(name, "gg_restore")) {
+        multiply_pieces_d(name, p);
         return;
     }
     if (strstr(name, "gg_fetch")) {

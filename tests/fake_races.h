@@ -139,9 +139,13 @@ static void touch_kernel(CUstream s, const struct operation *o)
 {
     const struct gg_args *p = &o->args;
     const char *name = o->name;
-    const bool chain = strstr(name, "tensor_"), splits = strstr(name, "gg_split") || strstr(name, "gg_certify"), packs = strstr(name, "gg_pack");
-    const bool adds = strstr(name, "fixup") || strstr(name, "_sum"), operands = !adds && !strstr(name, "scale") && (!chain || strstr(name, "_or_"));
-    const size_t size = strstr(name, "dgemm") || strstr(name, "_d") ? 8 : 4, m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, line = k * size;
+    const bool int8 = strstr(name, "int8"), norms = strstr(name, "norms"), restores = strstr(name, "restore");
+    const bool chain = strstr(name, "tensor_"), packs = strstr(name, "gg_pack");
+    const bool splits = strstr(name, "gg_split") || strstr(name, "gg_certify") || strstr(name, "residues");
+    const bool adds = strstr(name, "fixup") || strstr(name, "_sum") || restores;
+    const bool operands = !adds && !strstr(name, "scale") && (!chain || strstr(name, "_or_"));
+    const bool is_double = strstr(name, "dgemm") || strstr(name, "_d") || int8 || norms || restores || strstr(name, "residues");
+    const size_t size = is_double ? 8 : 4, m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, line = k * size;
     if (strstr(name, "gg_fetch")) {
         touch(s, o, false, p->a, 0, m * 16, 1);
         touch(s, o, true, p->c, 0, m * 16, 1);
@@ -157,14 +161,17 @@ static void touch_kernel(CUstream s, const struct operation *o)
         return;
     }
     if (chain || splits) {
-        const size_t each = (k + 63) / 64 * 64 * (size_t)pieces_in(name) * 2;
+        const struct tier t = tier_of(name);
+        const size_t chunk = (size_t)t.chunk, each = (k + chunk - 1) / chunk * chunk * (size_t)t.bytes;
         touch(s, o, splits, p->pieces_a, 0, (m + 127) / 128 * 128 * each, 1);
         touch(s, o, splits, p->pieces_b, 0, (n + 127) / 128 * 128 * each, 1);
         touch(s, o, splits, p->scale_a, 0, m * sizeof(float), 1);
         touch(s, o, splits, p->scale_b, 0, n * sizeof(float), 1);
     }
     touch(s, o, splits || strstr(name, "bf16"), p->verdict, 0, sizeof *p->verdict, 1);
-    if (!splits)
+    if (p->pieces_c && (int8 || restores))
+        touch(s, o, int8, p->pieces_c, 0, (m + 255) / 256 * 256 * ((n + 255) / 256 * 256) * GG_INT8_MODULI, 1);
+    if (!splits && !norms && !int8)
         touch(s, o, true, p->c, (size_t)p->ldc * size, m * size, n);
     const struct allocation *scratch = p->workspace ? allocation_of(p->workspace) : NULL;
     if (scratch)

@@ -88,6 +88,8 @@ if "$gpugemm" info | grep -q '^Kernels.*gemm'; then # this build has kernels
     json "x['host']['path'] == 'staged' and x['device']['path'] == 'device' and 64 < x['square_from'] < 4096" explain --gpu h200 --json 4096
     json "x['device']['kernel'].startswith('tensor_')" explain --gpu h200 --json --routine sgemm 4096
     GPUGEMM_PRECISION=strict json "x['device']['kernel'].startswith('sgemm_')" explain --gpu h200 --json --routine sgemm 4096
+    json "x['device']['kernel'] == 'tensor_int8'" explain --gpu h200 --json 4096
+    GPUGEMM_PRECISION=strict json "x['device']['kernel'].startswith('dgemm_')" explain --gpu h200 --json 4096
     json "x['host']['path'] == 'cpu' and x['host']['reason'] == 'faster on the CPU'" explain --gpu a100 --json --routine sgemm --trans TN 48
 fi
 

@@ -64,6 +64,11 @@ grep -qE ' kernel=tensor_(bf16 $|fp16 not)' <<< "$tiers" && fail "a tier without
 on_fake "a chain without wgmma, panel by panel" FAKE_CUDA_ARCH=80 GPUGEMM_KERNEL=tensor_mma_fp16 GPUGEMM_PINNED_MEMORY=1M "$bin/fuzz" --calls "$((calls / 8))" --largest 600 --type s --expect-gpu
 on_fake "a chain without wgmma, GPU operands" FAKE_CUDA_ARCH=80 GPUGEMM_KERNEL=tensor_mma_fp16 "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
 on_fake "a chain, GPU operands" GPUGEMM_KERNEL=tensor_fp16_pair "$bin/fuzz" --calls "$((calls / 2))" --type s --device --expect-gpu
+for where in "" --device; do # k from 1024 on
+    on_fake "FP64's chain $where" GPUGEMM_KERNEL=tensor_int8 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_TRACE="$work/trace8" "$bin/fuzz" --calls "$((calls / 100))" --largest 1500 --type d --jobs 1 $where --expect-gpu
+done
+grep -q 'kernel=tensor_int8 ' "$work/trace8" || fail "FP64's chain was not used"
+grep -q 'not_certified_for=tensor_int8' "$work/trace8" || fail "FP64's chain was always certified"
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
 on_fake "values and strips of C" "$bin/t_values" --expect-gpu --residual 385

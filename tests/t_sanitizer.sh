@@ -15,6 +15,7 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: calls of these types with KERNEL fo
     what="$1, $2${3:+, $3}${4:+, $4}"
     shift 3
     case $tool$kernel in
+    racecheck*int8) ;;
     racecheck*_tma_*) options="--kernel-name kns=_tma_ --racecheck-report all" ;;
     racecheck*_mma_*) options="--kernel-name kns=_mma_ --racecheck-report all" ;;
     racecheck*) options="--kernel-name-exclude kns=gemm_" ;;
@@ -26,7 +27,7 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: calls of these types with KERNEL fo
     [ $status = 77 ] && skip "$(grep skipped "$work/out")"
     grep -q "unsupported\|Device not supported" "$work/out" && skip "compute-sanitizer does not support this GPU here"
     case $tool$kernel$(grep -o "Internal Sanitizer Error" "$work/out")$status in
-    racecheck*_[tm]ma_*Error* | racecheck*_[tm]ma_*124 | racecheckInternal*)
+    racecheck*_[tm]ma_*Error* | racecheck*_[tm]ma_*124 | racecheck*int8124 | racecheckInternal*)
         echo "$what: not judged, the tool failed or was too slow: $(grep -m 2 'Internal Sanitizer Error\|^gpugemm:\|^seed' "$work/out")"
         return
         ;;
@@ -41,5 +42,6 @@ for where in "" --device; do
 done
 for row in dgemm_tma_64x64 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
 for tool in memcheck racecheck; do CALLS=40 try $tool s tensor_mma_fp16 --device; done
+for tool in memcheck synccheck initcheck racecheck; do CALLS=16 try $tool d tensor_int8 --device --largest 1300; done # k from 1024 on
 try racecheck s "" # includes the skinny kernels and those that split operands
 finish

@@ -133,6 +133,32 @@ static void check_tensor(void)
     }
 }
 
+/* Where FP64's tensor tier serves: large products on Hopper, unless precision is strict, wherever the operands lie. */
+static void check_int8(void)
+{
+    static const struct {
+        int64_t m, n, k;
+        bool served;
+    } cases[] = {{4096, 4096, 4096, true},  {16384, 16384, 16384, true}, {4097, 4099, 4093, true},  {8192, 8192, 2048, true},
+                 {4096, 4096, 32768, true}, {4096, 4096, 32769, false},  {8192, 8192, 1023, false}, {8192, 8192, 256, false},
+                 {1024, 1024, 1024, false}, {512, 512, 8192, false},     {64, 64, 16384, false},    {16, 16384, 16384, false},
+                 {16384, 1, 16384, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int variant = 0; variant < 48; variant++) {
+            struct gg_gemm p = {.type = GG_D, .m = cases[i].m, .n = cases[i].n, .k = cases[i].k, .alpha = 1, .beta = variant / 12 % 2};
+            p.precision = (enum gg_precision)(variant / 4 % 3);
+            p.a_kmajor = variant & 1, p.b_kmajor = variant & 2;
+            p.lda = (p.a_kmajor ? p.k : p.m) + variant / 24, p.ldb = (p.b_kmajor ? p.k : p.n) + variant / 24, p.ldc = p.m;
+            p.a = p.b = p.c = variant / 24 ? (void *)4104 : (void *)4096;
+            for (int g = 1; g < 3; g++) {
+                const char *const name = gg_select(&p, &gpus[g], NULL).kernel->name;
+                const bool expected = cases[i].served && gpus[g].cc == 90 && p.precision != GG_STRICT;
+                CHECK(!strcmp(name, "tensor_int8") == expected, "dgemm %lld x %lld x %lld, precision %d, variant %d on %d: %s", (long long)p.m,
+                      (long long)p.n, (long long)p.k, (int)p.precision, variant, gpus[g].cc, name);
+            }
+        }
+}
+
 /* Where a chain is much faster it serves, whatever FFMA row would be chosen without it. In particular, an FFMA row that cuts k into many pieces, and
  * is therefore more accurate than any chain, must not keep the chain away. */
 static void check_served(void)
@@ -273,6 +299,7 @@ int main(void)
     check_h100();
     check_beside();
     check_tensor();
+    check_int8();
     check_served();
     check_thin();
     check_in_one();

@@ -148,7 +148,7 @@ int cmd_run(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"mode", 'm', "auto|gpu|cpu", 0, "Who serves the products (GPUGEMM_MODE)", 0},
-        {"precision", 'p', "fp32|strict|tf32", 0, "Precision of sgemm (GPUGEMM_PRECISION)", 0},
+        {"precision", 'p', "fp32|strict|tf32", 0, "Precision of sgemm and dgemm (GPUGEMM_PRECISION)", 0},
         {"stats", 's', "0|1|FILE", OPTION_ARG_OPTIONAL, "Statistics: 1, the default, a table at exit; FILE: JSON (GPUGEMM_STATS)", 0},
         {"trace", 't', "1|2|FILE", OPTION_ARG_OPTIONAL, "One line per call (GPUGEMM_TRACE)", 0},
         {"report", 'r', "FILE.html", 0, "Instead of the table, write one self-contained page that shows where the time went", 0},

@@ -1,0 +1,53 @@
+/* residue.cuh — FP64 products from integer tensor cores (src/tensor.h), the tier INT8: what residue.cu and tensor_int8.cu share.
+ *
+ * Rows of op(A) and columns of op(B) are scaled by powers of two and rounded to integers of up to 59 bits. Their dot products, of up to 117 bits, are
+ * computed exactly, modulo 15 coprime numbers of 8 bits each, on INT8 tensor cores, and put together by the Chinese remainder theorem (Ozaki, Uchino
+ * and Imamura, arXiv 2504.08009). The only errors are the rounding to integers and that of the result.
+ *
+ * A plane is an operand modulo one number. It is stored as shared memory will hold it: a unit of 16 KB is 128 rows × 128 k, a row 128 bytes, 16-byte
+ * piece i of a row at i ^ row % 8 (wgmma's 128-byte swizzle). Units of a block of 128 rows: [modulus][k / 128]. */
+#ifndef GG_RESIDUE_CUH
+#define GG_RESIDUE_CUH
+
+#include "pipeline.cuh"
+
+constexpr int GG_MODULI = GG_INT8_MODULI, GG_UNIT = GG_INT8_UNIT, GG_UNIT_BYTES = GG_UNIT * GG_UNIT;
+
+/* Pairwise coprime, the largest such set up to 256, so that residues from -128 to 128 are bytes modulo 256. */
+__device__ constexpr unsigned gg_modulus(int i)
+{
+    constexpr unsigned moduli[16] = {256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193};
+    return moduli[i];
+}
+
+/* The product of all moduli is a little more than 2^117.7. Rows are scaled to a 2-norm of at most 2^58.375, so that by Cauchy and Schwarz no dot
+ * product exceeds 0.49 of it. */
+constexpr double GG_NORM_SQUARED = 0x1.ae89f995ad3adp116; /* 2^116.75 */
+
+__device__ constexpr unsigned gg_inverse(unsigned x, unsigned modulus)
+{
+    for (unsigned i = 1; i < modulus; i++)
+        if (x % modulus * i % modulus == 1 % modulus)
+            return i;
+    return 0;
+}
+
+/* x^e mod m */
+__device__ constexpr unsigned gg_power(unsigned x, int e, unsigned m)
+{
+    unsigned y = 1 % m;
+    for (int i = 0; i < e; i++)
+        y = y * (x % m) % m;
+    return y;
+}
+
+/* The place of a pair of tiles, 256×256 of C. They go down the columns of a band of 8 rows of pairs, so that few distinct rows and columns are in use
+ * at one time. */
+__device__ inline void gg_place_pair(int index, int rows, int columns, int &row, int &column)
+{
+    constexpr int GROUP = 8;
+    const int band = index / (GROUP * columns), in_band = index % (GROUP * columns), of_band = min(GROUP, rows - band * GROUP);
+    row = band * GROUP + in_band % of_band, column = in_band / of_band;
+}
+
+#endif
