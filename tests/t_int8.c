@@ -231,7 +231,9 @@ static void check_places(void)
 
 int main(int argc, char **argv)
 {
-    const char *lib = argc == 3 && !strcmp(argv[1], "--lib") ? argv[2] : "build/libgpugemm.so";
+    const char *lib = "build/libgpugemm.so";
+    for (int i = 1; i + 1 < argc; i++)
+        lib = strcmp(argv[i], "--lib") ? lib : argv[i + 1];
     setenv("GPUGEMM_TRACE", "/dev/null", 1); /* only then do watched calls know which tier served them */
     setenv("GPUGEMM_KERNEL", "tensor_int8", 1);
     void *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
