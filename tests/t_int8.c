@@ -81,8 +81,8 @@ static const struct family {
 } families[] = {{"normal", true},        {"uniform, positive", true}, {"integers", true},    {"exp(normal)", true},    {"rows far apart", true},
                 {"zero rows", true},     {"a third zeros", true},     {"half zeros", false}, {"exp(4 normal)", false}, {"one huge", false},
                 {"identity", false},     {"triangular", false},       {"denormal", false},   {"one NaN", false},       {"one Inf", false},
-                {"near DBL_MAX", false}, {"a tiny row", false}};
-enum { FAMILIES = sizeof families / sizeof *families, EXACT = 2 };
+                {"near DBL_MAX", false}, {"a tiny row", false},       {"cancelling", true}};
+enum { FAMILIES = sizeof families / sizeof *families, EXACT = 2, CANCELLING = FAMILIES - 1 };
 
 static double element(uint64_t *r, int family, int i, int l)
 {
@@ -137,9 +137,9 @@ static void check_family(int family)
     uint64_t state = (uint64_t)family + 1;
     for (int l = 0; l < K; l++)
         for (int i = 0; i < M; i++)
-            a[i + l * M] = element(&state, family, i, l);
+            a[i + l * M] = family == CANCELLING && l % 2 ? -a[i + (l - 1) * M] * (1 + 0x1p-20 * normal(&state)) : element(&state, family, i, l);
     for (int i = 0; i < N * K; i++)
-        b[i] = family == EXACT ? (double)(rng_below(&state, 2001) - 1000) : normal(&state);
+        b[i] = family == EXACT ? (double)(rng_below(&state, 2001) - 1000) : family == CANCELLING && i % 2 ? b[i - 1] : normal(&state);
     for (int x = 0; x < 3; x++)
         fill_c(c[x]);
     const char *kernel = multiply(&p, 0, GPUGEMM_PRECISION_STRICT);
