@@ -107,9 +107,11 @@ part() {
     sweep) FAKE_CUDA_ARCH=90 tests/t_sweep.sh "$lib" "$build/tests" "$build/tests/libfake_cuda.so" --seconds 100 --jobs 7 | tail -3 ;;
     soak) tests/t_soak.sh "$lib" "$build/tests" real --seconds 170 --life 26 --threads 16 | tail -3 ;;
     tensor)
-        bench --precision fp32 --list square,odd --csv "$out/tensor.csv"
-        for data in normal wide worst; do
-            bench --precision fp32 --data $data --sizes 1024,2048,4096,8192 --csv "$out/tensor-$data.csv"
+        for type in s d; do
+            bench --precision fp32 --types $type --list square,odd --csv "$out/tensor-$type.csv"
+            for data in normal wide worst; do
+                bench --precision fp32 --data $data --types $type --sizes 1024,2048,4096,8192 --csv "$out/tensor-$type-$data.csv"
+            done
         done
         ;;
     ladder) bench --list ladder --types s --layouts NN --ladder "$build/ladder" --csv "$out/ladder.csv" ;;
