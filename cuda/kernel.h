@@ -113,8 +113,9 @@ enum { GG_RESTORE_BLOCKS = 32 };
 /* Shorter k is not certain to be as accurate as FP64 (docs/precision.md). */
 enum { GG_INT8_LEAST_K = 1024 };
 
-/* residue.cu: a row is certified if GG_INT8_ENOUGH - 3 of GG_INT8_ENOUGH of its elements are at least GG_INT8_LEAST times its root mean square. */
-enum { GG_INT8_ENOUGH = 8 };
+/* residue.cu: a row is certified if GG_INT8_ENOUGH - 3 of GG_INT8_ENOUGH of its elements are at least GG_INT8_LEAST times its root mean square, and of
+ * its first GG_INT8_FIRST elements, compared with their own root mean square, GG_INT8_FEW. */
+enum { GG_INT8_ENOUGH = 8, GG_INT8_FIRST = 32, GG_INT8_FEW = 8 };
 #define GG_INT8_LEAST 0.0625
 
 /* The bits of the verdict, set by split.cu: tiers that cannot serve this call's operands; and that tensor_bf16 has served a part of the call. */

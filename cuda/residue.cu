@@ -64,19 +64,73 @@ struct square_sum {
     }
 };
 
-/* A block has one share of k. */
+/* Is that square, of one of the first elements of a row, large beside the sum of the squares of all of them? */
+__device__ inline bool stands_out(double square, double all) { return square >= all * (GG_INT8_LEAST * GG_INT8_LEAST / GG_INT8_FIRST); }
+
+/* Looks at the first elements of the rows. Operands that cannot be certified mostly show it there, and then no block need go on. */
+__device__ void look(const gg_args &p, const operand &x)
+{
+    bool bad = false;
+    if (x.kmajor) {
+        constexpr int EACH = GG_UNIT / (THREADS / 32);
+        const int warp = threadIdx.x / 32;
+        double square[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const double v = x.from[min(warp * EACH + i, x.rows - 1) * x.ld + threadIdx.x % 32];
+            square[i] = v * v;
+        }
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            double all = square[i];
+            for (int other = 16; other > 0; other /= 2)
+                all += __shfl_xor_sync(~0u, all, other);
+            bad |= __popc(__ballot_sync(~0u, stands_out(square[i], all))) < GG_INT8_FEW;
+        }
+    } else {
+        constexpr int EACH = GG_INT8_FIRST / (THREADS / GG_UNIT);
+        __shared__ double sums[THREADS];
+        __shared__ int counts[THREADS];
+        const int row = threadIdx.x % GG_UNIT, part = threadIdx.x / GG_UNIT;
+        const double *const from = x.from + min(row, x.rows - 1) + part * EACH * x.ld;
+        double square[EACH], own = 0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const double v = from[i * x.ld];
+            square[i] = v * v;
+            own += square[i];
+        }
+        sums[threadIdx.x] = own;
+        __syncthreads();
+        const double all = sums[row] + sums[row + GG_UNIT];
+        int count = 0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            count += stands_out(square[i], all);
+        counts[threadIdx.x] = count;
+        __syncthreads();
+        bad = counts[row] + counts[row + GG_UNIT] < GG_INT8_FEW;
+    }
+    if (__any_sync(~0u, bad) && threadIdx.x % 32 == 0)
+        atomicOr(p.verdict, GG_NOT_INT8);
+}
+
+/* A block has one share of k. All leave as soon as the operands are known not to be certified. */
 __device__ void norms(const gg_args &p)
 {
     const operand x(p, blockIdx.y);
     const notes of(p, blockIdx.y);
     const int each = int(gg_ceil_div(gg_ceil_div(p.k, GG_UNIT), p.splits)) * GG_UNIT, k0 = min(int(blockIdx.x) * each, x.k), k1 = min(k0 + each, x.k);
     double *const to = of.norms + blockIdx.x * GG_UNIT;
+    if (blockIdx.x == 0)
+        look(p, x);
     if (blockIdx.x == 0 && threadIdx.x < GG_UNIT)
         of.large[threadIdx.x] = 0;
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *of.done = 0;
     if (x.kmajor) {
         for (int row = threadIdx.x / 32; row < GG_UNIT; row += THREADS / 32) {
+            const unsigned verdict = gg_verdict(p); /* on its way together with the elements */
             const double *const from = x.from + min(row, x.rows - 1) * x.ld;
             square_sum s;
 #pragma unroll 2
@@ -89,6 +143,8 @@ __device__ void norms(const gg_args &p)
                 all += __shfl_xor_sync(~0u, all, i);
             if (threadIdx.x % 32 == 0)
                 to[row] = all;
+            if (verdict & GG_NOT_INT8)
+                return;
         }
         return;
     }
@@ -96,8 +152,10 @@ __device__ void norms(const gg_args &p)
     const int row = threadIdx.x % GG_UNIT, part = threadIdx.x / GG_UNIT;
     const double *from = x.from + min(row, x.rows - 1) + (k0 + part) * x.ld;
     square_sum s;
+    unsigned verdict = 0;
     int k = k0 + part;
-    for (; k + 14 < k1; k += 16, from += 16 * x.ld) {
+    for (; k + 14 < k1 && !(verdict & GG_NOT_INT8); k += 16, from += 16 * x.ld) {
+        verdict = gg_verdict(p);
         double v[8];
 #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -106,7 +164,7 @@ __device__ void norms(const gg_args &p)
         for (int i = 0; i < 8; i++)
             s.add(i % 4, v[i]);
     }
-    for (; k < k1; k += 2, from += 2 * x.ld)
+    for (; k < k1 && !(verdict & GG_NOT_INT8); k += 2, from += 2 * x.ld)
         s.add(0, *from);
     const double all = s.all();
     if (part == 1)
