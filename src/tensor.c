@@ -386,8 +386,8 @@ static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6, LATE_CHAIN = 17e-6;
 /* Share of the memory bandwidth that a split reaches. */
 static const double SPLIT = 0.7;
 
-/* FP64's passes: what an element takes, clocks of an SM and, beside that, a share of the time that its bytes take at the memory's bandwidth. Fitted to
- * an H200 and an H100 (n = 4096: norms 75 and 99 us, residues 255 and 290, restoration 138 and 150). INT8_CHAIN: as CHAIN. */
+/* FP64's passes: what an element takes, clocks of an SM and, beside that, a share of the time that its bytes take at the memory's bandwidth. Fitted
+ * to an H200 and an H100 (n = 4096: norms 75 and 99 us, residues 255 and 290, restoration 138 and 150). INT8_CHAIN: as CHAIN. */
 static const struct pass {
     double clocks, traffic;
 } NORMS = {0.18, 0.94}, RESIDUES = {1.39, 0.48}, RESTORE = {1.73, 0.34};
