@@ -1,7 +1,7 @@
 /* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
  *
  *   host --part large|precision|small|dispatch [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
- *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--types sd] [--processes 1]
+ *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--beta 0] [--types sd] [--processes 1]
  *
  * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in the
  * default precision, in strict, and against the floor), small (latency), dispatch (40 sizes: is the default ever slower than OpenBLAS with its best
@@ -41,6 +41,7 @@ static int by_name(const char *name)
 }
 
 static const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *nvblas_path, *cublas_path, *part = "large", *sizes, *types = "sd";
+static int reads_c; /* beta of the sizes given */
 static double seconds = 0.15;
 static struct problem cases[MAX_CASES];
 static struct result results[CONTESTANTS][MAX_CASES], of_process[CONTESTANTS][MAX_CASES][MAX_PROCESSES];
@@ -64,7 +65,7 @@ static void add_sizes(const char *list, bool dbl)
             fprintf(stderr, "host: not a size: %s\n", size);
             exit(64);
         }
-        add_case(dbl, "NN", s.m, s.n, s.k, 0, false);
+        add_case(dbl, "NN", s.m, s.n, s.k, reads_c, false);
     }
     free(copy);
 }
@@ -443,7 +444,7 @@ int main(int argc, char **argv)
     const struct option options[] = {{"part", 1, 0, 'p'},   {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'},    {"lib", 1, 0, 'l'},
                                      {"blas", 1, 0, 'b'},   {"nvblas", 1, 0, 'v'},  {"cublas", 1, 0, 'u'}, {"commit", 1, 0, 'g'},
                                      {"sizes", 1, 0, 'n'},  {"types", 1, 0, 't'},   {"as", 1, 0, 'a'},     {"processes", 1, 0, 'r'},
-                                     {0}};
+                                     {"beta", 1, 0, 'k'},   {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 'p': part = optarg; break;
@@ -457,6 +458,7 @@ int main(int argc, char **argv)
         case 'n': sizes = optarg; break;
         case 't': types = optarg; break;
         case 'a': as = optarg; break;
+        case 'k': reads_c = atoi(optarg) != 0; break;
         case 'r': processes = (int)fmin(fmax(atoi(optarg), 1), MAX_PROCESSES); break;
         default: return 2;
         }
