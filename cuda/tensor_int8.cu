@@ -17,16 +17,8 @@ constexpr int STAGES = 4, STAGE_BYTES = 3 * GG_UNIT_BYTES, SUMS = 128;
 constexpr int SHARED = STAGES * (STAGE_BYTES + 16) + 1024;
 static_assert(SHARED == gg_shared_tensor_int8, "kernels.def");
 
-struct numbers {
-    int of[GG_MODULI];
-
-    constexpr numbers() : of()
-    {
-        for (int i = 0; i < GG_MODULI; i++)
-            of[i] = gg_modulus(i);
-    }
-};
-__constant__ numbers moduli;
+/* gg_modulus(i) - 1: a byte, even of 256. */
+__constant__ unsigned char less_one[GG_MODULI] = {255, 254, 252, 250, 246, 240, 238, 232, 228, 226, 222, 216, 210, 198, 196};
 
 using ring_t = gg_ring<STAGES>;
 
@@ -144,7 +136,7 @@ __device__ inline void consume(const gg_args &p, ring_t ring, unsigned shared)
         await_wgmma<0>();
         pin(sum);
         ring.arrive_empty_pair(ring.stage ? ring.stage - 1 : STAGES - 1, 0);
-        const int m = moduli.of[w.modulus()], magic = ((1ull << 38) + m - 1) / m;
+        const int m = less_one[w.modulus()] + 1, magic = ((1ull << 38) + m - 1) / m;
         uint4 *to = static_cast<uint4 *>(p.pieces_c) +
                     (((int64_t(w.modulus()) * (w.rows * w.columns) + w.pair()) * 2 + rank()) * 2 + group) * (8 * 128) + threadIdx.x % 128;
 #pragma unroll
