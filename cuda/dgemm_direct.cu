@@ -118,7 +118,7 @@ template <int WARP_M, int WARP_N, int WARPS_M, int WARPS_N, int WARPS_K, int DEP
 
     __device__ void run(const gg_args &p)
     {
-        if (p.verdict && gg_gated(p))
+        if (p.verdict && gg_gated(p)) /* outside a chain nothing is awaited here */
             return;
         const unsigned thread = threadIdx.x, warp = thread / 32, lane = thread % 32, group = warp / (WARPS_M * WARPS_N);
         const unsigned tiles_m = (unsigned(p.m) + TILE_M - 1) / TILE_M, tile_n = blockIdx.x / tiles_m, tile_m = blockIdx.x - tile_n * tiles_m;

@@ -452,7 +452,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
 
     static __device__ void run(const gg_args &p)
     {
-        if (p.verdict && gg_gated(p))
+        if (p.verdict && gg_gated(p)) /* outside a chain nothing is awaited here */
             return;
         extern __shared__ __align__(1024) char memory[];
         const unsigned shared = (gg_shared(memory) + 1023) & ~1023u; /* aligned for the swizzle */

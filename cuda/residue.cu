@@ -342,7 +342,7 @@ template <bool KMAJOR> __device__ void residues(const gg_args &p)
     if (threadIdx.x == 0)
         last = atomicAdd(of.done, 1) == unsigned(chunks) - 1;
     __syncthreads();
-    if (last && int(threadIdx.x) < x.rows && GG_INT8_ENOUGH * int64_t(__ldcg(of.large + threadIdx.x)) < (GG_INT8_ENOUGH - 3) * int64_t(x.k))
+    if (last && int(threadIdx.x) < x.rows && GG_INT8_OF * int64_t(__ldcg(of.large + threadIdx.x)) < GG_INT8_ENOUGH * int64_t(x.k))
         atomicOr(p.verdict, GG_NOT_INT8);
 }
 

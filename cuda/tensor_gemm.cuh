@@ -25,6 +25,7 @@
 #define GG_TENSOR_GEMM_CUH
 
 #include "tensor.cuh"
+#include "wgmma.cuh"
 
 constexpr int TILE = GG_TENSOR_TILE;
 
@@ -102,20 +103,6 @@ template <bool HALF> __device__ inline void wgmma(float (&d)[16], unsigned x, un
 }
 #undef GG_D16
 #undef GG_D4
-
-__device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
-
-/* Keeps the compiler from moving uses of d across this point. */
-template <int COUNT> __device__ inline void pin(float (&d)[COUNT])
-{
-#pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        asm volatile("" : "+f"(d[i])::"memory");
-}
-
-template <int PENDING> __device__ inline void await_wgmma() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
-__device__ inline void commit_wgmma() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ inline void order_wgmma() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 /* A tile is computed by one block, or by SHARES blocks of a cluster: then each sums a share of k, and at the end they exchange sums so that each has
  * half of the tile. */
@@ -208,13 +195,6 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
         }
     };
 
-    template <int BYTES> static __device__ void copy(unsigned to, const char *from, unsigned barrier)
-    {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(BYTES),
-                     "r"(barrier)
-                     : "memory");
-    }
-
     /* The producer. leaves: as for run, called when it is known what to copy first. False: it left. */
     template <typename LEAVES> static __device__ bool produce(const gg_args &p, ring_t ring, unsigned shared, LEAVES leaves)
     {
@@ -269,9 +249,6 @@ template <typename PRODUCTS, int STAGES, int SHARES, bool EDGES = false> struct 
             }
         return true;
     }
-
-    /* Barrier of all threads of the cluster. */
-    static __device__ void cluster_barrier() { asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); }
 
     template <int COUNT> static __device__ void give_away(const float (&sum)[COUNT], unsigned to)
     {

@@ -9,6 +9,7 @@
  * Registers 40 and 232, no spills; shared memory 193 KB. Operands from L2: 32 bytes per clock and SM. H200: 1600 TOP/s at n = 4096, 81 % of the peak
  * at 1.83 GHz and 90 % of that at the 1.65 GHz that the power limit leaves; 1430 at 2048, where the last of 15 rounds of tiles is half empty. */
 #include "residue.cuh"
+#include "wgmma.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 namespace
@@ -43,18 +44,6 @@ __device__ inline void wgmma(int (&d)[SUMS], unsigned x, unsigned y, int add)
 #undef GG_D16
 #undef GG_D4
 
-__device__ inline unsigned describe(unsigned at) { return (at & 0x3ffff) >> 4 | 1 << 16; }
-
-template <int PENDING> __device__ inline void await_wgmma() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
-
-/* Keeps the compiler from moving uses of d across this point. */
-__device__ inline void pin(int (&d)[SUMS])
-{
-#pragma unroll
-    for (int i = 0; i < SUMS; i++)
-        asm volatile("" : "+r"(d[i])::"memory");
-}
-
 /* The work of a cluster: every so manyth of the list of pairs of tiles, one list after the other modulo each number. */
 struct work {
     int index = blockIdx.x / 2, rows, columns; /* in pairs of tiles: 256×256 */
@@ -68,14 +57,7 @@ struct work {
 
 __device__ inline int rank() { return blockIdx.x % 2; }
 
-__device__ inline void copy(unsigned to, const char *from, unsigned barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "n"(GG_UNIT_BYTES),
-                 "r"(barrier)
-                 : "memory");
-}
-
-/* The same, to the same place in both blocks. */
+/* Copies a unit to the same place in both blocks. */
 __device__ inline void copy_to_both(unsigned to, const char *from, unsigned barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(to),
@@ -96,7 +78,7 @@ __device__ inline void produce(const gg_args &p, ring_t ring, unsigned shared)
             const unsigned to = shared + ring.stage * STAGE_BYTES, barrier = ring.full + 8 * ring.stage;
             ring.wait_empty();
             ring.expect_full(ring.stage, STAGE_BYTES);
-            copy(to, a, barrier);
+            copy<GG_UNIT_BYTES>(to, a, barrier);
             copy_to_both(to + (1 + rank()) * GG_UNIT_BYTES, b, barrier);
             ring.next();
         }
@@ -123,11 +105,11 @@ __device__ inline void consume(const gg_args &p, ring_t ring, unsigned shared)
             const unsigned stage = shared + ring.stage * STAGE_BYTES;
             const unsigned x = describe(stage + group * (GG_UNIT_BYTES / 2)), y = describe(stage + GG_UNIT_BYTES);
             pin(sum);
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            order_wgmma();
 #pragma unroll
             for (int k = 0; k < GG_UNIT / 32; k++)
                 wgmma(sum, x + k * 2, y + k * 2, step + k);
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            commit_wgmma();
             await_wgmma<1>();
             if (step > 0)
                 ring.arrive_empty_pair(ring.stage ? ring.stage - 1 : STAGES - 1, 0);
@@ -155,7 +137,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) t
     ring_t ring(shared + STAGES * STAGE_BYTES);
     if (threadIdx.x == 0)
         ring.init(1, 2 * GG_CONSUMERS / 32);
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+    cluster_barrier();
     if (!gg_gated<true>(p)) {
         if (threadIdx.x >= GG_CONSUMERS) {
             gg_give_registers<40>();
@@ -167,6 +149,6 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) t
             consume(p, ring, shared);
         }
     }
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory"); /* copies and arrivals from the other block */
+    cluster_barrier(); /* copies and arrivals from the other block */
 }
 #endif

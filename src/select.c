@@ -221,7 +221,7 @@ static bool as_accurate(double parts, const struct gg_gemm *p, const struct gg_a
  * sgemm_128x64's FFMA (tensor.c). */
 static bool outside_chains(const struct gg_kernel *row, int splits, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    if (row->type == GG_D)
+    if (row->type == GG_D) /* FP64's chain is more accurate than any row */
         return false;
     if (gg_is_gemv(row) || row->role == GG_PANEL || row->role == GG_GRAM)
         return true;

@@ -60,7 +60,7 @@ static struct gg_gate gate_of(const struct gg_chain *chain, enum tier tier)
     struct gg_gate gate = {.verdict = chain->verdict};
     for (enum tier t = first_tier(chain); t != tier; t = next_tier(chain, t))
         gate.value |= tiers[t].not ;
-    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not );
+    gate.mask = gate.value | (tier == FFMA ? 0 : tiers[tier].not);
     gate.first = tiers[first_tier(chain)].not ;
     return gate;
 }
@@ -445,7 +445,7 @@ const struct gg_kernel *gg_chain_server(const struct gg_chain *chain)
         return NULL;
     }
     enum tier tier = first_tier(chain);
-    while (tier != FFMA && verdict & tiers[tier].not )
+    while (tier != FFMA && verdict & tiers[tier].not)
         tier = next_tier(chain, tier);
     return tier == FFMA ? NULL : row_of(chain->row->role, tier);
 }

@@ -53,7 +53,7 @@ static inline bool gg_is_chain(const struct gg_kernel *row) { return row->role >
 /* May a chain that begins with `row` serve p, whatever the values? */
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
 
-/* Tiles of 128×128 that such a chain computes in the time in which its product takes one step of its tiles. */
+/* Tiles of 128×128 that such a chain computes at one time; of FP64, that it has done with all its numbers in the time of one round. */
 int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch);
 
 /* Predicted seconds of a chain that begins with `row`, if that tier serves. */
