@@ -83,7 +83,8 @@ struct gg_args {
     /* Tensor tiers only, see src/tensor.h, split.cu and tensor.cuh. */
     void *pieces_a, *pieces_b;  /* op(A) as m×k and op(B) as n×k, split into pieces */
     void *pieces_c;             /* tensor_int8: the products of planes */
-    float *scale_a, *scale_b;   /* by row: the factor of its pieces, a power of two; of residues the exponent of what the row was multiplied by */
+    float *scale_a, *scale_b;   /* by row: the factor of its pieces, a power of two; for residues the exponent of what the row was multiplied
+                                 * by */
     uint8_t keeps_a, keeps_b;   /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
 };
 
@@ -118,7 +119,8 @@ enum { GG_INT8_LEAST_K = 1024 };
 enum { GG_INT8_ENOUGH = 5, GG_INT8_OF = 8, GG_INT8_FIRST = 32, GG_INT8_FEW = 8 };
 #define GG_INT8_LEAST 0.0625
 
-/* The bits of the verdict, set by split.cu and residue.cu: tiers that cannot serve this call's operands; and that tensor_bf16 has served a part of the call. */
+/* The bits of the verdict, set by split.cu and residue.cu: tiers that cannot serve this call's operands; and that tensor_bf16 has served a part of the
+ * call. */
 enum { GG_NOT_FP16 = 1, GG_NOT_BF16 = 2, GG_WAS_BF16 = 4, GG_NOT_INT8 = 8 };
 
 #endif
