@@ -57,7 +57,8 @@ struct gg_args {
 
     int64_t m, n, k;
     int64_t shared_tiles;           /* so many last tiles of C are shared along k by all blocks, see tile.cuh; 0: none */
-    int32_t splits;                 /* skinny: pieces of k, each of whose sums go to workspace; 1: k is not cut. slim, GG_TMA…: blocks of a cluster */
+    int32_t splits;                 /* skinny: pieces of k, each of whose sums go to workspace; 1: k is not cut. slim, GG_TMA…: blocks of a cluster.
+                                     * gg_residues: rows of a cluster */
     int32_t groups;                 /* GG_TMA…: clusters, or single blocks, that share a tile's k; else 1 */
     uint32_t *verdict;              /* tensor tiers: GG_NOT_* of this call; NULL: this kernel does not belong to a chain */
     uint32_t gate_mask, gate_value; /* the kernel leaves at once unless (*verdict & gate_mask) == gate_value */
@@ -107,6 +108,10 @@ enum { GG_TENSOR_BEYOND = 32 };
 
 /* residue.cuh: how many moduli there are, rows and k of a unit of a plane, and the longest k whose sums modulo them are exact and easily reduced. */
 enum { GG_INT8_MODULI = 15, GG_INT8_UNIT = 128, GG_INT8_MOST_K = 32768 };
+
+/* gg_residues: a cluster of up to so many blocks holds some rows, a power of two up to so many, with all their k; each block so many times
+ * GG_INT8_UNIT k of a row. */
+enum { GG_RESIDUE_BLOCKS = 16, GG_RESIDUE_ROWS = 16, GG_RESIDUE_ITEMS = 64 };
 
 /* Blocks of gg_restore for a pair of tiles. */
 enum { GG_RESTORE_BLOCKS = 32 };

@@ -37,6 +37,13 @@ __device__ inline int cluster_rank()
     return rank;
 }
 
+__device__ inline int cluster_blocks()
+{
+    int count;
+    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(count));
+    return count;
+}
+
 /* The address of `at` in the shared memory of the cluster's block `rank`. */
 __device__ inline unsigned of_block(unsigned at, int rank)
 {

@@ -1,10 +1,13 @@
-/* residue.cu — the passes around tensor_int8 (residue.cuh): gg_norms and gg_residues make planes of op(A) and op(B) and certify them; gg_restore puts
- * the products together and updates C.
+/* residue.cu — the passes around tensor_int8 (residue.cuh): gg_residues certifies op(A) and op(B) and makes planes of them; gg_restore puts the
+ * products together and updates C.
  *
- * gg_norms reads every element once, gg_residues once more, and writes 15 bytes for it; gg_restore reads 15 bytes for an element of C and writes it.
- * At n = 4096 they take 78, 255 and 138 us on an H200, whose memory alone would need 56, 184 and 92, and 98, 290 and 150 on an H100 (90, 257, 129).
- * What they do beside that is arithmetic: about 70 instructions an element in gg_residues, most of them dp4a and multiplications, 130 in gg_restore.
- * Registers 58, 124, 76, no spills; 64 KB of shared memory for a block of gg_residues, of which an SM has two. */
+ * gg_residues reads every element once and writes 15 bytes for it: clusters hold all k of some rows in shared memory, and their blocks send each
+ * other sums of squares. gg_restore reads 15 bytes for an element of C and writes it. At n = 4096 they take 282 and 150 us on an H100, whose memory
+ * alone would need 257 and 129. Beside that they do arithmetic: some 90 instructions an element in gg_residues, a third of them dp4a, and 130 in
+ * gg_restore. Registers 72 and 80, no spills; 70 KB of shared memory for a block of gg_residues, of which an SM has three. A second buffer, filled
+ * while the first is worked on, would leave room for fewer blocks, and a quarter at a time is 8 % slower; a gg_restore whose blocks stay for the
+ * whole grid, 6 %. */
+#include "parts.cuh"
 #include "residue.cuh"
 #include "vector.cuh"
 
@@ -13,195 +16,148 @@ namespace
 {
 constexpr int THREADS = 256;
 
-/* An operand, whose "rows" are the rows of op(A) or the columns of op(B), and a block of 128 of them. */
-struct operand {
-    const double *from; /* the block's first row */
-    int64_t ld;
-    bool kmajor;
-    int rows; /* of this block */
-    int k;
-    bool is_a;
-    int block;
+/* 16 threads, a team, do an item, 128 k of a row, at a time, 8 k each. A block has GG_RESIDUE_ITEMS items: those of some rows, 2 to 16, and a share
+ * of their k. */
+constexpr int TEAM = 16, TEAMS = THREADS / TEAM, EACH = GG_UNIT / TEAM, TURNS = GG_RESIDUE_ITEMS / TEAMS;
+static_assert(GG_RESIDUE_ITEMS * GG_UNIT * 8 == gg_shared_gg_residues && EACH == 8, "kernels.def");
+static_assert(GG_RESIDUE_ROWS <= TEAMS && GG_RESIDUE_BLOCKS <= TEAM, "each row a team, and each block a lane that sends to it");
 
-    __device__ operand(const gg_args &p, int index) : k(int(p.k))
+/* The rows of a cluster, which are rows of op(A) or columns of op(B), and this block's share of their k. */
+struct share {
+    const double *from; /* the first row */
+    int64_t ld, row0;
+    bool kmajor, is_a, whole; /* whole: all of the share exists and can be copied 16 bytes at a time */
+    int bits, exist;          /* the cluster has 2^bits rows; how many of these there are */
+    int rank, chunks;         /* the block's place in the cluster, and its share, in chunks of 128 k */
+    int k, k0;
+
+    __device__ share(const gg_args &p, int blocks) : bits(31 - __clz(p.splits)), k(int(p.k))
     {
-        const int of_a = int(gg_ceil_div(p.m, GG_UNIT));
+        const int64_t index = blockIdx.x / unsigned(blocks), of_a = gg_ceil_div(p.m, p.splits);
+        rank = blockIdx.x - int(index) * blocks;
         is_a = index < of_a;
-        block = is_a ? index : index - of_a;
+        row0 = (is_a ? index : index - of_a) << bits;
         ld = is_a ? p.lda : p.ldb;
         kmajor = is_a ? p.a_kmajor : p.b_kmajor;
-        from = static_cast<const double *>(is_a ? p.a : p.b) + int64_t(block) * GG_UNIT * (kmajor ? ld : 1);
-        rows = int(min(int64_t(GG_UNIT), (is_a ? p.m : p.n) - int64_t(block) * GG_UNIT));
+        from = static_cast<const double *>(is_a ? p.a : p.b) + row0 * (kmajor ? ld : 1);
+        exist = int(min(int64_t(1) << bits, (is_a ? p.m : p.n) - row0));
+        chunks = GG_RESIDUE_ITEMS >> bits;
+        k0 = rank * chunks * GG_UNIT;
+        whole = (is_a ? p.a_vec : p.b_vec) && k0 + chunks * GG_UNIT <= k && exist == 1 << bits;
     }
+
+    /* This team's row, and its chunk of the block in each turn. */
+    __device__ int row() const { return threadIdx.x / TEAM & (1 << bits) - 1; }
+    __device__ int chunk(int turn) const { return (turn * TEAMS + int(threadIdx.x) / TEAM) >> bits; }
 };
 
-/* What gg_norms leaves for gg_residues, in p.workspace: sums of squares of each row's p.splits shares of k; then, to be counted up, each row's large
- * elements, and each block's chunks that are done. */
-struct notes {
-    double *norms;
-    unsigned *large, *done;
-
-    __device__ notes(const gg_args &p, int index)
-    {
-        const int64_t blocks = gg_ceil_div(p.m, GG_UNIT) + gg_ceil_div(p.n, GG_UNIT);
-        double *const all = static_cast<double *>(p.workspace);
-        unsigned *const counts = reinterpret_cast<unsigned *>(all + blocks * p.splits * GG_UNIT);
-        norms = all + int64_t(index) * p.splits * GG_UNIT;
-        large = counts + int64_t(index) * GG_UNIT;
-        done = counts + blocks * GG_UNIT + index;
-    }
-};
-
-/* The sum of squares of a thread's elements; not 0 if any of them is not, though its square may be. */
-struct square_sum {
-    double sum[4] = {};
-    unsigned any = 0;
-
-    __device__ void add(int i, double x)
-    {
-        sum[i] = fma(x, x, sum[i]);
-        any |= unsigned(__double2hiint(x)) << 1 | unsigned(__double2loint(x));
-    }
-    __device__ double all() const
-    {
-        const double s = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        return s == 0 && any ? 0x1p-1074 : s;
-    }
-};
-
-/* Is that square, of one of the first elements of a row, large beside the sum of the squares of all of them? */
-__device__ inline bool stands_out(double square, double all) { return square >= all * (GG_INT8_LEAST * GG_INT8_LEAST / GG_INT8_FIRST); }
-
-/* Looks at the first elements of the rows. Operands that cannot be certified mostly show it there, and then no block need go on. */
-__device__ void look(const gg_args &p, const operand &x)
+/* Where an element lies in shared memory: [row][pairs of k], pair i of a row at i ^ i / 8 % 4, or, where rows are contiguous, [k][row], row r at r ^
+ * k / 8 % rows, but for that number's last bit. So a team's lanes, 8 k apart, hit different banks, or nearly so. */
+template <bool KMAJOR> __device__ inline unsigned place(const share &x, int row, int k)
 {
-    bool bad = false;
-    if (x.kmajor) {
-        constexpr int EACH = GG_UNIT / (THREADS / 32);
-        const int warp = threadIdx.x / 32;
-        double square[EACH];
+    if constexpr (KMAJOR)
+        return row * (x.chunks * GG_UNIT * 8) + (k / 2 ^ k / 16 % 4) * 16 + k % 2 * 8;
+    return (k << x.bits) * 8 + (row ^ (k / 8 & (1 << x.bits) - 2)) * 8;
+}
+
+/* Copies the block's share to shared memory, zeros beyond k; rows beyond the last repeat it. */
+template <bool KMAJOR> __device__ inline void fetch(const share &x, unsigned to)
+{
+    constexpr int ALL = GG_RESIDUE_ITEMS * GG_UNIT;
+    const int t = threadIdx.x;
+    if (x.whole && KMAJOR) {
+        const int lane = t % TEAM;
+        const double *const from = x.from + x.row() * x.ld + x.k0 + lane * 2;
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const double v = x.from[min(warp * EACH + i, x.rows - 1) * x.ld + threadIdx.x % 32];
-            square[i] = v * v;
-        }
+        for (int turn = 0; turn < TURNS; turn++)
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            double all = square[i];
-            for (int other = 16; other > 0; other /= 2)
-                all += __shfl_xor_sync(~0u, all, other);
-            bad |= __popc(__ballot_sync(~0u, stands_out(square[i], all))) < GG_INT8_FEW;
-        }
+            for (int i = 0; i < GG_UNIT; i += TEAM * 2) {
+                const int k = x.chunk(turn) * GG_UNIT + i;
+                gg_copy<16>(to + place<KMAJOR>(x, x.row(), k + lane * 2), from + k);
+            }
+    } else if (x.whole) {
+        const int row = t * 2 & (1 << x.bits) - 1, k = t * 2 >> x.bits, step = THREADS * 2 >> x.bits;
+        const double *from = x.from + row + (x.k0 + k) * x.ld;
+#pragma unroll 8
+        for (int i = 0; i < ALL / 2 / THREADS; i++, from += step * x.ld)
+            gg_copy<16>(to + place<KMAJOR>(x, row, k + i * step), from);
     } else {
-        constexpr int EACH = GG_INT8_FIRST / (THREADS / GG_UNIT);
-        __shared__ double sums[THREADS];
-        __shared__ int counts[THREADS];
-        const int row = threadIdx.x % GG_UNIT, part = threadIdx.x / GG_UNIT;
-        const double *const from = x.from + min(row, x.rows - 1) + part * EACH * x.ld;
-        double square[EACH], own = 0;
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const double v = from[i * x.ld];
-            square[i] = v * v;
-            own += square[i];
+#pragma unroll 4
+        for (int i = t; i < ALL; i += THREADS) {
+            const int row = KMAJOR ? i / (x.chunks * GG_UNIT) : i & (1 << x.bits) - 1, k = KMAJOR ? i % (x.chunks * GG_UNIT) : i >> x.bits;
+            const int64_t from_row = min(row, x.exist - 1), from_k = x.k0 + k;
+            const bool exists = from_k < x.k;
+            gg_copy_or_zero<8>(to + place<KMAJOR>(x, row, k),
+                               exists ? x.from + (KMAJOR ? from_row * x.ld + from_k : from_row + from_k * x.ld) : x.from, exists);
         }
-        sums[threadIdx.x] = own;
-        __syncthreads();
-        const double all = sums[row] + sums[row + GG_UNIT];
-        int count = 0;
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+}
+
+/* A lane's 8 elements of this turn. */
+template <bool KMAJOR> __device__ inline void read(const share &x, unsigned from, int turn, double (&v)[EACH])
+{
+    const int lane = threadIdx.x % TEAM, k = x.chunk(turn) * GG_UNIT + lane * EACH;
+    if constexpr (KMAJOR) {
+        const unsigned at = from + x.row() * (x.chunks * GG_UNIT * 8) + k * 8;
+#pragma unroll
+        for (int i = 0; i < EACH; i += 2)
+            asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v[i]), "=d"(v[i + 1]) : "r"(at + (i / 2 ^ lane / 2 % 4) * 16) : "memory");
+    } else {
+        const unsigned at = from + place<KMAJOR>(x, x.row(), k);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            count += stands_out(square[i], all);
-        counts[threadIdx.x] = count;
-        __syncthreads();
-        bad = counts[row] + counts[row + GG_UNIT] < GG_INT8_FEW;
+            asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v[i]) : "r"(at + (i << x.bits) * 8) : "memory");
     }
-    if (__any_sync(~0u, bad) && threadIdx.x % 32 == 0)
-        atomicOr(p.verdict, GG_NOT_INT8);
 }
 
-/* A block has one share of k. All leave as soon as the operands are known not to be certified. */
-__device__ void norms(const gg_args &p)
+template <int LANES, typename T> __device__ inline T sum_of(T x)
 {
-    const operand x(p, blockIdx.y);
-    const notes of(p, blockIdx.y);
-    const int each = int(gg_ceil_div(gg_ceil_div(p.k, GG_UNIT), p.splits)) * GG_UNIT, k0 = min(int(blockIdx.x) * each, x.k), k1 = min(k0 + each, x.k);
-    double *const to = of.norms + blockIdx.x * GG_UNIT;
-    if (blockIdx.x == 0)
-        look(p, x);
-    if (blockIdx.x == 0 && threadIdx.x < GG_UNIT)
-        of.large[threadIdx.x] = 0;
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        *of.done = 0;
-    if (x.kmajor) {
-        for (int row = threadIdx.x / 32; row < GG_UNIT; row += THREADS / 32) {
-            const unsigned verdict = gg_verdict(p); /* on its way together with the elements */
-            const double *const from = x.from + min(row, x.rows - 1) * x.ld;
-            square_sum s;
-#pragma unroll 2
-            for (int k = k0 + threadIdx.x % 32; k < k1; k += 128)
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    s.add(i, k + 32 * i < k1 ? from[k + 32 * i] : 0);
-            double all = s.all();
-            for (int i = 16; i > 0; i /= 2)
-                all += __shfl_xor_sync(~0u, all, i);
-            if (threadIdx.x % 32 == 0)
-                to[row] = all;
-            if (verdict & GG_NOT_INT8)
-                return;
+    for (int i = 1; i < LANES; i *= 2)
+        x += __shfl_xor_sync(~0u, x, i);
+    return x;
+}
+
+/* Do too few of a row's first elements, of which 4 lanes have 8 each, stand out from the sum of their squares? */
+__device__ inline bool few_are_large(const double (&v)[EACH], double squares)
+{
+    constexpr int LANES = GG_INT8_FIRST / EACH;
+    const double least = sum_of<LANES>(squares) * (GG_INT8_LEAST * GG_INT8_LEAST / GG_INT8_FIRST);
+    int large = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        large += v[i] * v[i] >= least;
+    return sum_of<LANES>(large) < GG_INT8_FEW;
+}
+
+/* The sum of squares of the team's row in this block's share, not 0 if any element is not, though its square may be. NaN: by its first elements the
+ * row cannot be certified. Most that cannot show it there, and then no block need go on. */
+template <bool KMAJOR> __device__ double squares_of(const share &x, unsigned memory)
+{
+    double sum = 0;
+    bool bad = false;
+#pragma unroll
+    for (int turn = 0; turn < TURNS; turn++) {
+        double v[EACH], own = 0;
+        read<KMAJOR>(x, memory, turn, v);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            own = fma(v[i], v[i], own);
+        sum += own;
+        if (turn == 0)
+            bad = few_are_large(v, own) && x.k0 + x.chunk(0) + threadIdx.x % TEAM == 0;
+    }
+    if (sum == 0)
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; turn++) {
+            double v[EACH];
+            read<KMAJOR>(x, memory, turn, v);
+            for (int i = 0; i < EACH; i++)
+                sum = v[i] != 0 ? 0x1p-1074 : sum;
         }
-        return;
-    }
-    __shared__ double half[GG_UNIT];
-    const int row = threadIdx.x % GG_UNIT, part = threadIdx.x / GG_UNIT;
-    const double *from = x.from + min(row, x.rows - 1) + (k0 + part) * x.ld;
-    square_sum s;
-    unsigned verdict = 0;
-    int k = k0 + part;
-    for (; k + 14 < k1 && !(verdict & GG_NOT_INT8); k += 16, from += 16 * x.ld) {
-        verdict = gg_verdict(p);
-        double v[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = from[2 * i * x.ld];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            s.add(i % 4, v[i]);
-    }
-    for (; k < k1 && !(verdict & GG_NOT_INT8); k += 2, from += 2 * x.ld)
-        s.add(0, *from);
-    const double all = s.all();
-    if (part == 1)
-        half[row] = all;
-    __syncthreads();
-    if (part == 0)
-        to[row] = all + half[row];
-}
-
-/* Bytes 0 to 3, or 4 to 7, of the weights of the bytes of x, 256^j mod m. */
-__device__ constexpr unsigned byte_weights(int i, int from)
-{
-    unsigned all = 0;
-    for (int j = 0; j < 4; j++)
-        all |= gg_power(256, from + j, gg_modulus(i)) << 8 * j;
-    return all;
-}
-
-/* x + 128 modulo each number, from 0 on. hi has its sign bit flipped, which makes it 2^63 too much. The sum of weighted bytes is below 2^20, so that
- * its product with `magic` is the quotient exactly. */
-template <int I = 0> __device__ inline void reduce(unsigned lo, unsigned hi, unsigned (&r)[GG_MODULI])
-{
-    if constexpr (I < GG_MODULI) {
-        constexpr unsigned m = gg_modulus(I), magic = unsigned(((1ull << 32) + m - 1) / m), start = (m + 128 - gg_power(2, 63, m)) % m;
-        if constexpr (m == 256) {
-            r[I] = lo + 128; /* its last byte */
-        } else {
-            const unsigned y = __dp4a(lo, byte_weights(I, 0), __dp4a(hi, byte_weights(I, 4), start));
-            r[I] = y - __umulhi(y, magic) * m;
-        }
-        reduce<I + 1>(lo, hi, r);
-    }
+    return sum_of<TEAM>(bad ? nan("") : sum);
 }
 
 /* What a row is scaled by, 2^exponent, and which of its elements count as large. */
@@ -225,125 +181,146 @@ struct scaling {
 
 __device__ inline double power_of_two(int exponent) { return __hiloint2double((1023 + exponent) << 20, 0); }
 
-/* A quarter of a block's rows in shared memory, with a chunk of 128 k, placed so that lanes of consecutive pieces of 16 k hit different banks: [32
- * rows][piece][8 pairs of k], pair i at i ^ piece, or, where rows are contiguous, [128 k][32 rows], row r of a piece's k at r ^ 2 piece. */
-constexpr int QUARTER = GG_UNIT / 4, QUARTER_BYTES = QUARTER * GG_UNIT * 8;
-static_assert(2 * QUARTER_BYTES == gg_shared_gg_residues, "kernels.def");
-
-/* Copies EACH bytes from (row, k) to where they belong, zeros beyond k; rows beyond the last repeat it. */
-template <bool KMAJOR, int EACH> __device__ inline void fetch(const operand &x, unsigned to, int row0, int row, int k0, int k)
+/* lo + 2^32 hi modulo number I, from -128 to 127, in the last byte of the result. hi has its sign bit flipped, which makes it 2^63 too much. */
+template <int I> __device__ inline unsigned residue(unsigned lo, unsigned hi)
 {
-    const double *const from = x.from + min(row0 + row, x.rows - 1) * (KMAJOR ? x.ld : 1) + (k0 + k) * (KMAJOR ? 1 : x.ld);
-    const int piece = k / 16;
-    to += KMAJOR ? row * (GG_UNIT * 8) + piece * 128 + (k % 16 / 2 ^ piece) * 16 + k % 2 * 8 : k * (QUARTER * 8) + (row ^ 2 * piece) * 8;
-    gg_copy_or_zero<EACH>(to, k0 + k < x.k ? from : x.from, k0 + k < x.k);
+    constexpr unsigned m = gg_modulus(I), beyond = gg_beyond(m, 0), start = gg_start(m, beyond, gg_power(2, 63, m));
+    if constexpr (m == 256)
+        return lo;
+    return gg_remainder(__dp4a(lo, gg_byte_weights(m, 0), __dp4a(hi, gg_byte_weights(m, 4), start)), m, gg_reciprocal(m), gg_back(m, beyond));
 }
 
-template <bool KMAJOR> __device__ inline void fetch_quarter(const operand &x, bool vec, unsigned to, int row0, int k0)
+/* Stores a lane's 8 elements modulo each number, from I on. */
+template <int I = 0> __device__ inline void store_planes(const unsigned (&lo)[EACH], const unsigned (&hi)[EACH], char *to, int64_t plane)
 {
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    asm volatile("" : "+r"(warp), "+r"(lane)); /* opaque, so that no addresses are kept in registers during the arithmetic */
-    if (KMAJOR && vec && k0 + GG_UNIT <= x.k) {
+    if constexpr (I < GG_MODULI) {
+        unsigned r[2][4];
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            fetch<true, 16>(x, to, row0, warp * 4 + i / 2, k0, i % 2 * 64 + lane * 2);
-    } else {
-#pragma unroll
-        for (int i = 0; i < 16; i++)
-            if constexpr (KMAJOR)
-                fetch<true, 8>(x, to, row0, warp * 4 + i / 4, k0, i % 4 * 32 + lane);
-            else
-                fetch<false, 8>(x, to, row0, lane, k0, i * 8 + warp);
+        for (int i = 0; i < EACH; i++)
+            r[i / 4][i % 4] = residue<I>(lo[i], hi[i]);
+        *reinterpret_cast<uint2 *>(to) = make_uint2(gg_last_bytes(r[0]), gg_last_bytes(r[1]));
+        store_planes<I + 1>(lo, hi, to + plane, plane);
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* A block has one chunk of 128 k of its rows. A thread takes 16 k of a row at a time, a 16-byte piece of each plane, and a warp 4 rows. Without
- * p.pieces_a it only certifies. */
-template <bool KMAJOR> __device__ void residues(const gg_args &p)
+/* Numbers that the blocks of a cluster send each other, and the barrier at which they are all there. */
+template <typename T> struct letters {
+    T of[GG_RESIDUE_BLOCKS][TEAMS]; /* by block and team */
+    uint64_t barrier;
+
+    /* By one thread, before a barrier of the cluster. */
+    __device__ void init(int blocks)
+    {
+        const unsigned at = gg_shared(&barrier);
+        asm volatile("{ .reg .b64 s; mbarrier.init.shared.b64 [%0], 1; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }" ::"r"(at),
+                     "r"(blocks * TEAMS * int(sizeof(T)))
+                     : "memory");
+    }
+    /* Sends this team's number, x, to that block. */
+    __device__ void send(int to, int rank, double x)
+    {
+        asm volatile(
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.f64 [%0], %1, [%2];" ::"r"(of_block(gg_shared(&of[rank][threadIdx.x / TEAM]), to)),
+            "d"(x), "r"(of_block(gg_shared(&barrier), to))
+            : "memory");
+    }
+    __device__ void send(int to, int rank, int x)
+    {
+        asm volatile(
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.s32 [%0], %1, [%2];" ::"r"(of_block(gg_shared(&of[rank][threadIdx.x / TEAM]), to)),
+            "r"(x), "r"(of_block(gg_shared(&barrier), to))
+            : "memory");
+    }
+    __device__ void await()
+    {
+        unsigned done = 0;
+        while (!done)
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                         : "=r"(done)
+                         : "r"(gg_shared(&barrier))
+                         : "memory");
+    }
+    /* The sum over all blocks of a row's numbers. */
+    __device__ T sum(int row, int rows, int blocks) const
+    {
+        T all = 0;
+        for (int i = 0; i < blocks; i++)
+            for (int j = row; j < TEAMS; j += rows)
+                all += of[i][j];
+        return all;
+    }
+};
+
+/* A cluster has all k of its rows in shared memory: so it finds their norms, certifies and scales them in one reading. Without p.pieces_a it only
+ * certifies. All blocks leave as soon as the operands are known not to be certified. */
+template <bool KMAJOR> __device__ void residues(const gg_args &p, const share &x, int blocks)
 {
     extern __shared__ __align__(128) char staged[];
-    __shared__ int exponents[GG_UNIT];
-    __shared__ double least[GG_UNIT];
-    __shared__ bool last;
-    const operand x(p, blockIdx.y);
-    const notes of(p, blockIdx.y);
-    const bool vec = x.is_a ? p.a_vec : p.b_vec;
-    const int chunk = blockIdx.x, chunks = gridDim.x, k0 = chunk * GG_UNIT, piece = threadIdx.x % 8;
-    for (int i = 0; i < 2; i++)
-        fetch_quarter<KMAJOR>(x, vec, gg_shared(staged) + i * QUARTER_BYTES, i * QUARTER, k0);
-    if (threadIdx.x < GG_UNIT) {
-        double squares = 0;
-        for (int share = 0; share < p.splits; share++)
-            squares += of.norms[share * GG_UNIT + threadIdx.x];
-        const scaling by(squares, double(x.k));
-        exponents[threadIdx.x] = by.exponent;
-        least[threadIdx.x] = by.least;
-        if (chunk == 0 && int(threadIdx.x) < x.rows && p.pieces_a)
-            (x.is_a ? p.scale_a : p.scale_b)[x.block * GG_UNIT + threadIdx.x] = float(by.exponent);
-        if (by.bad)
+    __shared__ letters<double> squares;
+    __shared__ letters<int> large; /* to block 0 */
+    const unsigned memory = gg_shared(staged);
+    const int lane = threadIdx.x % TEAM, row = x.row();
+    if (threadIdx.x == 0) {
+        squares.init(blocks), large.init(blocks);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+    double own = nan("");
+    if (!(gg_verdict(p) & GG_NOT_INT8)) {
+        fetch<KMAJOR>(x, memory);
+        own = squares_of<KMAJOR>(x, memory);
+    }
+    cluster_wait();
+    if (lane < blocks)
+        squares.send(lane, x.rank, own);
+    squares.await();
+    const scaling by(squares.sum(row, 1 << x.bits, blocks), double(x.k));
+    if (__syncthreads_or(by.bad)) { /* all blocks of the cluster see the same */
+        if (threadIdx.x == 0)
+            atomicOr(p.verdict, GG_NOT_INT8);
+        return;
+    }
+    int count = 0;
+#pragma unroll
+    for (int turn = 0; turn < TURNS; turn++) {
+        double v[EACH];
+        read<KMAJOR>(x, memory, turn, v);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            count += fabs(v[i]) >= by.least; /* zeros beyond k are not, unless the whole row is 0 */
+    }
+    count = sum_of<TEAM>(count);
+    if (lane == 0)
+        large.send(0, x.rank, count);
+
+    if (p.pieces_a) {
+        if (x.rank == 0 && lane == 0 && int(threadIdx.x) / TEAM < x.exist)
+            (x.is_a ? p.scale_a : p.scale_b)[x.row0 + row] = float(by.exponent);
+        const int chunks = int(gg_ceil_div(x.k, GG_UNIT)), in_unit = int(x.row0 % GG_UNIT) + row;
+        const int64_t plane = int64_t(chunks) * GG_UNIT_BYTES;
+        char *const to = static_cast<char *>(x.is_a ? p.pieces_a : p.pieces_b) + x.row0 / GG_UNIT * GG_MODULI * plane + in_unit * GG_UNIT +
+                         (lane / 2 ^ in_unit % 8) * 16 + lane % 2 * 8;
+        const double scale = power_of_two(by.exponent);
+#pragma unroll 1
+        for (int turn = 0; turn < TURNS; turn++) {
+            const int chunk = x.rank * x.chunks + x.chunk(turn);
+            double v[EACH];
+            unsigned lo[EACH], hi[EACH];
+            read<KMAJOR>(x, memory, turn, v);
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const long long y = __double2ll_rn(v[i] * scale);
+                lo[i] = unsigned(y), hi[i] = unsigned(y >> 32) ^ 0x80000000u;
+            }
+            if (chunk < chunks)
+                store_planes(lo, hi, to + int64_t(chunk) * GG_UNIT_BYTES, plane);
+        }
+    }
+    if (x.rank == 0) {
+        large.await();
+        if (int(threadIdx.x) < x.exist && GG_INT8_OF * int64_t(large.sum(threadIdx.x, 1 << x.bits, blocks)) < GG_INT8_ENOUGH * int64_t(x.k))
             atomicOr(p.verdict, GG_NOT_INT8);
     }
-    char *to = static_cast<char *>(x.is_a ? p.pieces_a : p.pieces_b) + (int64_t(x.block) * GG_MODULI * chunks + chunk) * GG_UNIT_BYTES;
-    const int64_t plane = int64_t(chunks) * GG_UNIT_BYTES;
-#pragma unroll 1
-    for (int quarter = 0; quarter < 4; quarter++) {
-        if (quarter < 3)
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
-        else
-            asm volatile("cp.async.wait_group 0;" ::: "memory");
-        __syncthreads();
-        const int in_quarter = threadIdx.x / 8, row = quarter * QUARTER + in_quarter;
-        const unsigned memory = gg_shared(staged) + quarter % 2 * QUARTER_BYTES;
-        const unsigned at = memory + (KMAJOR ? in_quarter * (GG_UNIT * 8) + piece * 128 : piece * 16 * (QUARTER * 8) + (in_quarter ^ 2 * piece) * 8);
-        const double scale = power_of_two(exponents[row]), small = least[row];
-        int large = 0;
-        unsigned out[4][GG_MODULI];
-#pragma unroll
-        for (int word = 0; word < 4; word++) {
-            double v[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if constexpr (!KMAJOR)
-                    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v[i]) : "r"(at + (word * 4 + i) * (QUARTER * 8)) : "memory");
-                else if (i % 2 == 0)
-                    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
-                                 : "=d"(v[i]), "=d"(v[i + 1])
-                                 : "r"(at + (word * 2 + i / 2 ^ piece) * 16)
-                                 : "memory");
-            unsigned r[4][GG_MODULI];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                large += fabs(v[i]) >= small; /* zeros beyond k are not, unless the whole row is 0 */
-                const long long y = __double2ll_rn(v[i] * scale);
-                reduce(unsigned(y), unsigned(y >> 32) ^ 0x80000000u, r[i]);
-            }
-#pragma unroll
-            for (int m = 0; m < GG_MODULI; m++)
-                out[word][m] = 0x80808080 ^ __byte_perm(__byte_perm(r[0][m], r[1][m], 0x0040), __byte_perm(r[2][m], r[3][m], 0x0040), 0x5410);
-        }
-        if (p.pieces_a)
-#pragma unroll
-            for (int m = 0; m < GG_MODULI; m++)
-                *reinterpret_cast<uint4 *>(to + m * plane + row * GG_UNIT + (piece ^ row % 8) * 16) =
-                    make_uint4(out[0][m], out[1][m], out[2][m], out[3][m]);
-        for (int i = 1; i < 8; i *= 2)
-            large += __shfl_xor_sync(~0u, large, i);
-        if (piece == 0)
-            atomicAdd(of.large + row, large);
-        if (quarter < 2) {
-            __syncthreads();
-            fetch_quarter<KMAJOR>(x, vec, memory, (quarter + 2) * QUARTER, k0);
-        }
-    }
-    /* The block that is done last with these rows knows how many of their elements are large. */
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        last = atomicAdd(of.done, 1) == unsigned(chunks) - 1;
-    __syncthreads();
-    if (last && int(threadIdx.x) < x.rows && GG_INT8_OF * int64_t(__ldcg(of.large + threadIdx.x)) < GG_INT8_ENOUGH * int64_t(x.k))
-        atomicOr(p.verdict, GG_NOT_INT8);
 }
 
 /* ---- the Chinese remainder theorem ---------------------------------------------------------------------------------------------------- */
@@ -473,19 +450,15 @@ __device__ void restore(const gg_args &p)
 } // namespace
 
 extern "C" {
-__global__ void __launch_bounds__(THREADS, 4) gg_norms(const __grid_constant__ gg_args p)
+__global__ void __launch_bounds__(THREADS, 3) gg_residues(const __grid_constant__ gg_args p)
 {
-    if (!gg_gated(p))
-        norms(p);
-}
-__global__ void __launch_bounds__(THREADS, 2) gg_residues(const __grid_constant__ gg_args p)
-{
-    if (gg_gated(p))
-        return;
-    if (operand(p, blockIdx.y).kmajor)
-        residues<true>(p);
+    gg_gate(p); /* the chain's first: it is always its turn, and a block that leaves does it together with its cluster */
+    const int blocks = cluster_blocks();
+    const share x(p, blocks);
+    if (x.kmajor)
+        residues<true>(p, x, blocks);
     else
-        residues<false>(p);
+        residues<false>(p, x, blocks);
 }
 __global__ void __launch_bounds__(THREADS, 3) gg_restore(const __grid_constant__ gg_args p)
 {

@@ -14,7 +14,7 @@
 constexpr int GG_MODULI = GG_INT8_MODULI, GG_UNIT = GG_INT8_UNIT, GG_UNIT_BYTES = GG_UNIT * GG_UNIT;
 
 /* Pairwise coprime, the largest such set up to 256, so that residues from -128 to 128 are bytes modulo 256. */
-__device__ constexpr unsigned gg_modulus(int i)
+__host__ __device__ constexpr unsigned gg_modulus(int i)
 {
     constexpr unsigned moduli[16] = {256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193};
     return moduli[i];
@@ -24,7 +24,7 @@ __device__ constexpr unsigned gg_modulus(int i)
  * product exceeds 0.49 of it. */
 constexpr double GG_NORM_SQUARED = 0x1.ae89f995ad3adp116; /* 2^116.75 */
 
-__device__ constexpr unsigned gg_inverse(unsigned x, unsigned modulus)
+__host__ __device__ constexpr unsigned gg_inverse(unsigned x, unsigned modulus)
 {
     for (unsigned i = 1; i < modulus; i++)
         if (x % modulus * i % modulus == 1 % modulus)
@@ -33,12 +33,53 @@ __device__ constexpr unsigned gg_inverse(unsigned x, unsigned modulus)
 }
 
 /* x^e mod m */
-__device__ constexpr unsigned gg_power(unsigned x, int e, unsigned m)
+__host__ __device__ constexpr unsigned gg_power(unsigned x, int e, unsigned m)
 {
     unsigned y = 1 % m;
     for (int i = 0; i < e; i++)
         y = y * (x % m) % m;
     return y;
+}
+
+/* Bytes from, … from + 3 of the weights of a number's bytes, 256^j mod m. */
+__host__ __device__ constexpr unsigned gg_byte_weights(unsigned m, int from)
+{
+    unsigned all = 0;
+    for (int j = 0; j < 4; j++)
+        all |= gg_power(256, from + j, m) << 8 * j;
+    return all;
+}
+
+/* Numbers are reduced as sums of their weighted bytes, below 2^20 (dp4a), and the quotient is found in FP32, on other pipes. A sum y begins at
+ * gg_start(), so that its bits are those of a float, y + beyond, where beyond is a multiple of m, 2^23 or a little more. gg_remainder is then y less
+ * a multiple of m, from -128 to 127, plus beyond, in its last byte: the quotient of y + beyond, by 1/m rounded up, is at most 1.1/m too large before
+ * it is rounded to an integer, so at 128/m it is rounded up, and at (m - 129)/m not yet. */
+__host__ __device__ constexpr unsigned gg_beyond(unsigned m, unsigned last_byte)
+{
+    unsigned x = ((1u << 23) + m - 1) / m * m;
+    while (x % 256 != last_byte)
+        x += m;
+    return x;
+}
+__host__ __device__ constexpr unsigned gg_start(unsigned m, unsigned beyond, unsigned less)
+{
+    return 0x4b000000 + (beyond - (1u << 23)) + (m - less % m) % m;
+}
+__host__ __device__ constexpr float gg_back(unsigned m, unsigned beyond) { return 0x1.8p23f - float(beyond / m); }
+__host__ __device__ constexpr float gg_reciprocal(unsigned m)
+{
+    const float near = float(1.0 / m);
+    return double(near) < 1.0 / m ? near + 0x1p-31f : near;
+}
+__device__ inline unsigned gg_remainder(unsigned y, unsigned m, float reciprocal, float back)
+{
+    return y - __float_as_uint(fmaf(__uint_as_float(y), reciprocal, back)) * m;
+}
+
+/* The last bytes of four words. */
+__device__ inline unsigned gg_last_bytes(const unsigned (&r)[4])
+{
+    return __byte_perm(__byte_perm(r[0], r[1], 0x0040), __byte_perm(r[2], r[3], 0x0040), 0x5410);
 }
 
 /* The place of a pair of tiles, 256×256 of C. They go down the columns of a band of 8 rows of pairs, so that few distinct rows and columns are in use

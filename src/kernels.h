@@ -44,7 +44,6 @@ enum gg_role {
     GG_TENSOR_PAIR_EDGE, /* the same of the GG_TENSOR_PAIR of FP16 */
     GG_SPLIT,            /* certifies operands and writes the pieces for a GG_TENSOR; one per tier in the order of those, then one that only
                           * certifies */
-    GG_NORMS,            /* before GG_RESIDUES: sums of squares of the operands' rows */
     GG_RESIDUES,         /* certifies operands and writes them modulo those numbers for GG_TENSOR_INT8 */
     GG_RESTORE,          /* puts its products together */
     GG_PACK,             /* copies an operand to a layout that TMA can read */

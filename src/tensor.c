@@ -77,22 +77,11 @@ static size_t operand_bytes(int64_t rows, int64_t k, enum tier tier)
     return piece_bytes(rows, k, tier) + (size_t)gg_round_up(rows, 2 * TILE) * sizeof(float);
 }
 
-/* FP64's chain: bytes for the products of pieces, of up to MOST_C rows and columns of C at a time; and for what gg_norms notes of so many blocks of
- * rows and shares of k (residue.cu). */
-enum { MOST_C = 8192, MANY_SHARES = 1024 };
+/* FP64's chain: bytes for the products of pieces, of up to MOST_C rows and columns of C at a time. */
+enum { MOST_C = 8192 };
 static size_t product_bytes(int64_t m, int64_t n)
 {
     return (size_t)(gg_round_up(gg_min(m, MOST_C), 2 * TILE) * gg_round_up(gg_min(n, MOST_C), 2 * TILE) * GG_INT8_MODULI);
-}
-static int64_t row_blocks(int64_t m, int64_t n) { return gg_ceil_div(m, TILE) + gg_ceil_div(n, TILE); }
-static int64_t shares_of(int64_t blocks, int64_t k) /* about eight blocks an SM, if there is so much k */
-{
-    return gg_max(1, gg_min(gg_ceil_div(k, GG_INT8_UNIT), MANY_SHARES / blocks));
-}
-static size_t note_bytes(int64_t m, int64_t n) /* enough for any part of the rows, too */
-{
-    const int64_t blocks = row_blocks(m, n);
-    return (size_t)(gg_max(blocks, MANY_SHARES) * TILE * (int64_t)sizeof(double) + blocks * (TILE + 1) * (int64_t)sizeof(unsigned));
 }
 
 /* The FFMA of the chain for p: strict precision's choice, so that operands that fail get strict's result to the bit. */
@@ -109,7 +98,7 @@ static size_t pieces_of(enum gg_type type, int64_t m, int64_t n, int64_t k)
     const enum tier tier = type == GG_D ? INT8 : BF16;
     if (((double)m + (double)n + 2 * TILE) * ((double)k + tiers[tier].chunk) > 0x1p54)
         return SIZE_MAX;
-    return operand_bytes(m, k, tier) + operand_bytes(n, k, tier) + (tier == INT8 ? product_bytes(m, n) + note_bytes(m, n) : 0);
+    return operand_bytes(m, k, tier) + operand_bytes(n, k, tier) + (tier == INT8 ? product_bytes(m, n) : 0);
 }
 
 size_t gg_chain_bytes(const struct gg_chain *chain, const struct gg_gemm *p)
@@ -201,19 +190,17 @@ static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int6
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
 
-/* FP64's passes over the first m rows of A and n of B. */
+/* FP64's split. A cluster takes as many rows as it can hold all k of. */
 static bool split_int8(const struct gg_chain *chain, struct gg_args args, int64_t m, int64_t n)
 {
-    const int64_t blocks = row_blocks(m, n), chunks = gg_ceil_div(args.k, GG_INT8_UNIT);
-    if (blocks == 0)
-        return true;
-    args.m = m, args.n = n;
-    args.splits = (int)shares_of(blocks, args.k);
-    struct gg_dim grid = {.x = (unsigned)args.splits, .y = (unsigned)blocks, .z = 1};
-    if (!gg_launch_link(chain->dev, row_of(GG_NORMS, INT8), grid, chain->stream, &args))
-        return false;
-    grid.x = (unsigned)chunks;
-    return gg_launch_link(chain->dev, row_of(GG_RESIDUES, INT8), grid, chain->stream, &args);
+    const int64_t chunks = gg_ceil_div(args.k, GG_INT8_UNIT);
+    int rows = GG_RESIDUE_ROWS;
+    while (chunks * rows > GG_RESIDUE_BLOCKS * GG_RESIDUE_ITEMS)
+        rows /= 2;
+    args.m = m, args.n = n, args.splits = rows;
+    const int64_t clusters = gg_ceil_div(m, rows) + gg_ceil_div(n, rows), blocks = gg_ceil_div(chunks * rows, GG_RESIDUE_ITEMS);
+    const struct gg_dim grid = {.x = (unsigned)(clusters * blocks), .y = 1, .z = 1, .cluster = (unsigned)blocks};
+    return clusters == 0 || gg_launch_link(chain->dev, row_of(GG_RESIDUES, INT8), grid, chain->stream, &args);
 }
 
 /* Launches the GG_SPLIT of `tier` over the first m rows of A and n of B. A block takes up to 4 chunks of k, so many that three blocks an SM do all:
@@ -255,7 +242,7 @@ static struct gg_args block_args(const struct gg_chain *chain, enum tier tier, c
     args.scale_a = (float *)(a + piece_bytes(q->m, q->k, tier)) + i;
     args.scale_b = (float *)(b + piece_bytes(q->n, q->k, tier)) + j;
     if (tier == INT8)
-        args.pieces_c = others, args.workspace = others + product_bytes(q->m, q->n);
+        args.pieces_c = others;
     return args;
 }
 
@@ -268,8 +255,7 @@ bool gg_chain_begin(struct gg_chain *chain)
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 {
     const struct gg_gate open = {.verdict = chain->verdict};
-    struct gg_args args = gg_launch_args(q, &open);
-    args.workspace = chain->memory;
+    const struct gg_args args = gg_launch_args(q, &open);
     return split(chain, CERTIFY, args, q->m, q->n);
 }
 
@@ -387,11 +373,11 @@ static const double CHAIN = 10e-6, SHORT_CHAIN = 7e-6, LATE_CHAIN = 17e-6;
 static const double SPLIT = 0.7;
 
 /* FP64's passes: what an element takes, clocks of an SM and, beside that, a share of the time that its bytes take at the memory's bandwidth. Fitted
- * to an H200 and an H100 (n = 4096: norms 75 and 99 us, residues 255 and 290, restoration 138 and 150). INT8_CHAIN: as CHAIN. */
+ * to an H200 and an H100 (n = 4096: residues 224 and 282 us, restoration 138 and 150). INT8_CHAIN: as CHAIN. */
 static const struct pass {
     double clocks, traffic;
-} NORMS = {0.18, 0.94}, RESIDUES = {1.39, 0.48}, RESTORE = {1.73, 0.34};
-static const double INT8_CHAIN = 12e-6;
+} RESIDUES = {0.76, 0.8}, RESTORE = {1.73, 0.34};
+static const double INT8_CHAIN = 10e-6;
 
 static double pass_seconds(struct pass pass, double elements, double bytes, const struct gg_arch *arch)
 {
@@ -405,7 +391,7 @@ static double int8_seconds(const struct gg_kernel *row, const struct gg_gemm *p,
     const double step = 2.0 * row->tile_m * row->tile_n * row->tile_k / gg_rate(row, arch) / moduli;
     const double rounds = (double)(int64_t)((pairs * moduli + at_once - 1) / at_once);
     const double product = rounds * ((double)gg_ceil_div(p->k, row->tile_k) * step + row->start) / (arch->clock_mhz * 1e6);
-    return INT8_CHAIN + product + pass_seconds(NORMS, (m + n) * k, size, arch) + pass_seconds(RESIDUES, (m + n) * k, size + moduli, arch) +
+    return INT8_CHAIN + product + pass_seconds(RESIDUES, (m + n) * k, size + moduli, arch) +
            pass_seconds(RESTORE, m * n, moduli + (p->beta == 0 ? size : 2 * size), arch);
 }
 

@@ -9,9 +9,9 @@
  *
  *   FP16 split → FP16 product, if certified → BF16 split, if not → BF16 product, if certified → FFMA, if not
  *
- * FP64 has one tier, INT8, whose pieces are the residues of an element, scaled to an integer, modulo several small numbers. It has four kernels:
+ * FP64 has one tier, INT8, whose pieces are the residues of an element, scaled to an integer, modulo several small numbers. It has three kernels:
  *
- *   norms → residues → products of residues → their restoration to C, if certified → FP64 multiply-adds (FFMA, below), if not
+ *   residues → products of residues → their restoration to C, if certified → FP64 multiply-adds (FFMA, below), if not
  *
  * The head of a chain is the row of its first product; the head's role is the kind of the chain.
  *

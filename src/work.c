@@ -199,6 +199,8 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     if (kernel->smem > 48 * 1024 &&
         !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes(dev, kernel, true)))
         return NULL;
+    if (kernel->role == GG_RESIDUES && !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
+        return NULL;
     atomic_store_explicit(&state->functions[which][row], function, memory_order_release);
     return function;
 }

@@ -139,12 +139,12 @@ static void touch_kernel(CUstream s, const struct operation *o)
 {
     const struct gg_args *p = &o->args;
     const char *name = o->name;
-    const bool int8 = strstr(name, "int8"), norms = strstr(name, "norms"), restores = strstr(name, "restore");
+    const bool int8 = strstr(name, "int8"), restores = strstr(name, "restore");
     const bool chain = strstr(name, "tensor_"), packs = strstr(name, "gg_pack");
     const bool splits = strstr(name, "gg_split") || strstr(name, "gg_certify") || strstr(name, "residues");
     const bool adds = strstr(name, "fixup") || strstr(name, "_sum") || restores;
     const bool operands = !adds && !strstr(name, "scale") && (!chain || strstr(name, "_or_"));
-    const bool is_double = strstr(name, "dgemm") || strstr(name, "_d") || int8 || norms || restores || strstr(name, "residues");
+    const bool is_double = strstr(name, "dgemm") || strstr(name, "_d") || int8 || restores || strstr(name, "residues");
     const size_t size = is_double ? 8 : 4, m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, line = k * size;
     if (strstr(name, "gg_fetch")) {
         touch(s, o, false, p->a, 0, m * 16, 1);
@@ -171,7 +171,7 @@ static void touch_kernel(CUstream s, const struct operation *o)
     touch(s, o, splits || strstr(name, "bf16"), p->verdict, 0, sizeof *p->verdict, 1);
     if (p->pieces_c && (int8 || restores))
         touch(s, o, int8, p->pieces_c, 0, (m + 255) / 256 * 256 * ((n + 255) / 256 * 256) * GG_INT8_MODULI, 1);
-    if (!splits && !norms && !int8)
+    if (!splits && !int8)
         touch(s, o, true, p->c, (size_t)p->ldc * size, m * size, n);
     const struct allocation *scratch = p->workspace ? allocation_of(p->workspace) : NULL;
     if (scratch)
