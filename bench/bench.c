@@ -1,7 +1,7 @@
 /* bench.c — operands in GPU memory: libgpugemm, its single kernels, the ladder and cuBLAS, interleaved in one process on the same random data.
  *
  *   bench [--list square,odd] [--sizes 1024,4097x4099x4093,4096+1,4096@1] [--types sd] [--layouts NN,NT,TN,TT] [--seconds 0.25] [--csv FILE]
- *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls] [--precision strict|fp32|tf32]
+ *         [--lib PATH[:ROW]]... [--ladder FOLDER] [--cublas PATH] [--commit TEXT] [--calls] [--precision strict|fp32|tf32] [--no-strict]
  *         [--data uniform|normal|wide|worst] [--beta 0] [--block 0]
  *
  * Sizes: n or MxNxK; +P: leading dimensions P longer than needed; @E: base pointers offset by E elements. The lists `square` and `odd` are those of
@@ -11,8 +11,9 @@
  * --lib given again adds another build, or with :ROW one whose kernel is forced; the first build is the one the others are compared with. --ladder
  * adds the kernels of bench/ladder (column-major NN, sgemm). --calls measures the host time of a call instead.
  *
- * --precision is GPUGEMM_PRECISION, by default strict, as cuBLAS's is; any other is also compared with strict. --data: see
- * draw_family in rig.h; with worst, results are not verified.
+ * --precision is GPUGEMM_PRECISION, by default strict, as cuBLAS's is; any other is also compared with strict, by a second copy of the library, unless
+ * --no-strict. (Where a call takes 10 us the two copies displace each other's instructions.) --data: see draw_family in rig.h; with worst, results are
+ * not verified.
  *
  * A table row is timed by CUDA events around each call on one stream. Before each call a fill of 256 MB replaces the contents of L2,
  * for every contestant alike; it also gives the host time to enqueue, so that launch latency is hidden. The contestants take turns, always in the
@@ -531,13 +532,14 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    int calls = 0;
+    int calls = 0, no_strict = 0;
     const char *csv_path = NULL, *cublas_path = NULL, *ladder_folder = NULL, *libs[MAX_CONTESTANTS] = {"build/libgpugemm.so"};
     int lib_count = 0;
     const struct option options[] = {{"types", 1, 0, 't'},   {"layouts", 1, 0, 'y'}, {"sizes", 1, 0, 'n'},    {"list", 1, 0, 'i'},
                                      {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'},     {"lib", 1, 0, 'l'},      {"cublas", 1, 0, 'u'},
                                      {"ladder", 1, 0, 'd'},  {"commit", 1, 0, 'g'},  {"calls", 0, &calls, 1}, {"precision", 1, 0, 'p'},
-                                     {"data", 1, 0, 'f'},    {"block", 1, 0, 'b'},   {"beta", 1, 0, 'e'},     {0}};
+                                     {"data", 1, 0, 'f'},    {"block", 1, 0, 'b'},   {"beta", 1, 0, 'e'},     {"no-strict", 0, &no_strict, 1},
+                                     {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 't': types = optarg; break;
@@ -566,7 +568,7 @@ int main(int argc, char **argv)
     snprintf(name, sizeof name, "gpugemm_%s", precision);
     for (int l = 0; l < (lib_count ? lib_count : 1) && strcmp(libs[l], "none"); l++)
         add_library(libs[l], l ? libs[l] : strcmp(precision, "strict") ? name : "gpugemm", precision);
-    if (contestant_count && strcmp(precision, "strict"))
+    if (contestant_count && !no_strict && strcmp(precision, "strict"))
         add_library(libs[0], "gpugemm_strict", "strict");
     if (ladder_folder)
         add_ladder(ladder_folder);
