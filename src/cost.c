@@ -76,14 +76,23 @@ static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) 
 /* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
  * (bench/results/cut-2026-11-23.txt). */
 static const struct {
-    double alone;              /* the share of its rate that an SM reaches with one block where per_sm fit */
     double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
     double aside;              /* the same for a GG_TMA_ONCE row whose extra warps do it */
     double parts, part, group; /* clocks to add up parts: of a tile, for each part beyond two, for each group when clusters share a tile */
     double cluster, bytes;     /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
     bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
-} TMA[] = {[GG_S] = {0.96, 0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, true}, [GG_D] = {0.78, 0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, false}};
+} TMA[] = {[GG_S] = {0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, true}, [GG_D] = {0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, false}};
+
+/* The share of its rate that an SM reaches with one block where two fit. In FP64 it depends on whether a block's groups of warps share k (ONCE), and
+ * with clusters of more than two on how they spread over the SMs. (384 by 32x64, each tile by one block, 9.5 us, by three 9.9; 200x200x8000 by 28
+ * clusters of four of them 35 to 41, by 64x64_pair 31.5; 1456x176x2112 by 124 tiles of 48x48 43, by twice as many blocks 36.) */
+static double alone(const struct gg_choice *way)
+{
+    if (way->kernel->type == GG_S)
+        return 0.96;
+    return way->kernel->role == GG_TMA_ONCE ? 0.78 : way->cluster > 2 ? 0.85 : 0.95;
+}
 
 /* Where tiles are shared evenly: a step's share of the time that it takes otherwise, of its rate that an SM reaches with one block where two fit, and
  * clocks to add up an SM's tiles, and for each of a tile's parts but the last. Fitted to 112 ways to cut 8 problems with few tiles and a long k, 3.3
@@ -420,7 +429,7 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
     const int64_t again = p->type == GG_D && !once && cluster > 1 ? (all - 1) / room : 0;
     if (again > 0)
         load = gg_ceil_div(all - again * room, sms);
-    const double least = row->per_sm > 1 ? 1 / TMA[p->type].alone : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
+    const double least = row->per_sm > 1 ? 1 / alone(way) : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
     double clocks = (double)again * row->per_sm + gg_at_least((double)load, least);
     clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
     clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
