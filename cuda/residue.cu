@@ -60,7 +60,7 @@ template <bool KMAJOR> __device__ inline unsigned place(const share &x, int row,
     return (k << x.bits) * 8 + (row ^ (k / 8 & (1 << x.bits) - 2)) * 8;
 }
 
-/* Copies the block's share to shared memory, zeros beyond k; rows beyond the last repeat it. */
+/* Starts copying this thread's part of the block's share to shared memory, zeros beyond k; rows beyond the last repeat it. */
 template <bool KMAJOR> __device__ inline void fetch(const share &x, unsigned to)
 {
     constexpr int ALL = GG_RESIDUE_ITEMS * GG_UNIT;
@@ -91,8 +91,6 @@ template <bool KMAJOR> __device__ inline void fetch(const share &x, unsigned to)
                                exists ? x.from + (KMAJOR ? from_row * x.ld + from_k : from_row + from_k * x.ld) : x.from, exists);
         }
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    __syncthreads();
 }
 
 /* A lane's 8 elements of this turn. */
@@ -132,12 +130,11 @@ __device__ inline bool few_are_large(const double (&v)[EACH], double squares)
     return sum_of<LANES>(large) < GG_INT8_FEW;
 }
 
-/* The sum of squares of the team's row in this block's share, not 0 if any element is not, though its square may be. NaN: by its first elements the
- * row cannot be certified. Most that cannot show it there, and then no block need go on. */
-template <bool KMAJOR> __device__ double squares_of(const share &x, unsigned memory)
+/* The sum of squares of the team's row in this block's share, not 0 if any element is not, though its square may be. NaN: a lane already knows that
+ * the operands cannot be certified (bad), or by its first elements this row cannot. Most that cannot show it there, and then no block need go on. */
+template <bool KMAJOR> __device__ double squares_of(const share &x, unsigned memory, bool bad)
 {
     double sum = 0;
-    bool bad = false;
 #pragma unroll
     for (int turn = 0; turn < TURNS; turn++) {
         double v[EACH], own = 0;
@@ -147,7 +144,7 @@ template <bool KMAJOR> __device__ double squares_of(const share &x, unsigned mem
             own = fma(v[i], v[i], own);
         sum += own;
         if (turn == 0)
-            bad = few_are_large(v, own) && x.k0 + x.chunk(0) + threadIdx.x % TEAM == 0;
+            bad |= few_are_large(v, own) && x.k0 + x.chunk(0) + threadIdx.x % TEAM == 0;
     }
     if (sum == 0)
 #pragma unroll 1
@@ -265,11 +262,13 @@ template <bool KMAJOR> __device__ void residues(const gg_args &p, const share &x
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
-    double own = nan("");
-    if (!(gg_verdict(p) & GG_NOT_INT8)) {
+    /* Another block may set the bit while this one's threads look: so they may disagree, and all take part in everything but the loads. */
+    const bool ruled_out = gg_verdict(p) & GG_NOT_INT8;
+    if (!ruled_out)
         fetch<KMAJOR>(x, memory);
-        own = squares_of<KMAJOR>(x, memory);
-    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    const double own = squares_of<KMAJOR>(x, memory, ruled_out);
     cluster_wait();
     if (lane < blocks)
         squares.send(lane, x.rank, own);
