@@ -190,12 +190,12 @@ static struct layout layout_of(const struct gg_kernel *row, enum tier tier, int6
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------------------- */
 
-/* FP64's split. A cluster takes as many rows as it can hold all k of. */
+/* FP64's split. A cluster takes as many rows as it can hold all k of. Parts of a GPU (MIG) need not have room for more than the portable 8 blocks. */
 static bool split_int8(const struct gg_chain *chain, struct gg_args args, int64_t m, int64_t n)
 {
-    const int64_t chunks = gg_ceil_div(args.k, GG_INT8_UNIT);
+    const int64_t chunks = gg_ceil_div(args.k, GG_INT8_UNIT), most = chain->dev->arch.sms > 64 ? GG_RESIDUE_BLOCKS : GG_LARGEST_CLUSTER;
     int rows = GG_RESIDUE_ROWS;
-    while (chunks * rows > GG_RESIDUE_BLOCKS * GG_RESIDUE_ITEMS)
+    while (chunks * rows > most * GG_RESIDUE_ITEMS)
         rows /= 2;
     args.m = m, args.n = n, args.splits = rows;
     const int64_t clusters = gg_ceil_div(m, rows) + gg_ceil_div(n, rows), blocks = gg_ceil_div(chunks * rows, GG_RESIDUE_ITEMS);
