@@ -106,7 +106,7 @@ enum { GG_TENSOR_STRIP = 8, GG_TENSOR_STRIPS = 2 };
 /* In its kernels with edges: so many rows or columns beyond are taken by the edge tiles themselves. */
 enum { GG_TENSOR_BEYOND = 32 };
 
-/* residue.cuh: how many moduli there are, rows and k of a unit of a plane, and the longest k whose sums modulo them are exact and easily reduced. */
+/* residue.cuh: how many moduli there are, rows and k of a unit of a plane, and the longest k served, whose sums are exact. */
 enum { GG_INT8_MODULI = 15, GG_INT8_UNIT = 128, GG_INT8_MOST_K = 32768 };
 
 /* gg_residues: a cluster of up to so many blocks holds some rows, a power of two up to so many, with all their k; each block so many times

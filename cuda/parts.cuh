@@ -37,6 +37,7 @@ __device__ inline int cluster_rank()
     return rank;
 }
 
+/* How many blocks it has. */
 __device__ inline int cluster_blocks()
 {
     int count;

@@ -139,7 +139,8 @@ template <int HALF> struct half {
 };
 
 /* The halves of a tile take turns, the second a stage behind the first, so that the tensor cores have one of them to multiply while the other's sums
- * are stored. */
+ * are stored. Once in each tile no product may be under way (await_wgmma<0>), or ptxas serialises all of them (C7514): each half is read while the
+ * other is multiplied. By then the second half is done anyway. */
 __device__ inline void consume(const gg_args &p, ring_t ring, unsigned shared)
 {
     const int group = __shfl_sync(~0u, threadIdx.x / 128, 0), steps = int(gg_ceil_div(p.k, GG_UNIT));
