@@ -9,8 +9,9 @@
 /* GG_LAUNCH for a second kernel that depends on the first. */
 static const double SECOND_LAUNCH = 5e-6;
 
-/* With one block on an SM that holds per_sm, the SM reaches this share of its rate (measured between 0.6 and 0.8). */
-static const double ALONE = 0.7;
+/* With one block on an SM that holds per_sm, the SM reaches this share of its rate (measured between 0.6 and 0.8; FP64's dgemm_direct waits for L2
+ * either way: 300 by 16x32, two blocks an SM, 8.2 us, 256 6.1). */
+static const double ALONE[] = {[GG_S] = 0.7, [GG_D] = 0.95};
 
 /* For rows with more than MANY small blocks an SM: clocks that a block's k step takes beyond its products, during which the other blocks compute. */
 enum { MANY = 3, STEP = 260 };
@@ -60,8 +61,16 @@ enum { EVERYWHERE = 4 };
 static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
 
 /* How much longer the main loops of FP64 rows with two blocks an SM take if lines of A or of B do not begin at multiples of 32 bytes, as L2's sectors
- * do, for each of them. (650 by 32x64 27.4 us, 700 21.7; by 64x64_pair 21.2 and 21.4.) */
-static const double ACROSS_SECTORS = 0.22;
+ * do, for each of them, and those of GG_TILED rows if not even at multiples of 16, so that they are copied by elements. (650 by 32x64 27.4 us, 700
+ * 21.7; by 64x64_pair 21.2 and 21.4. 442 by dgemm_direct_32x32 15.7, 448 13.4.) */
+static const double ACROSS_SECTORS = 0.22, BY_ELEMENTS = 0.1;
+
+static bool is_across_sectors(enum gg_type type, const void *base, int64_t ld) { return ((uintptr_t)base | (uint64_t)ld * gg_size(type)) % 32 != 0; }
+
+static double across_sectors(const struct gg_gemm *p)
+{
+    return ACROSS_SECTORS * (is_across_sectors(p->type, p->a, p->lda) + is_across_sectors(p->type, p->b, p->ldb));
+}
 
 /* C is so tall, or so wide, with no more than NARROW in the other direction, that the large operand of FP64 tiles that have fewer than 64 of its rows
  * takes twice as long to read. (5000x100x200 by 32x64 20.4 us, in pairs of 64x64 18.0; 5000x100x1000 49.7 and 36.4.) */
@@ -338,6 +347,8 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     double step = 2 * tile * row->tile_k / gg_rate(row, arch);
     if (row->role == GG_PERSISTENT && p->type == GG_S)
         step *= 1 + ELEMENTS * (by_elements(p->type, p->a, p->lda, p->a_kmajor) + by_elements(p->type, p->b, p->ldb, p->b_kmajor));
+    if (row->role == GG_TILED && p->type == GG_D)
+        step *= 1 + across_sectors(p) + BY_ELEMENTS * (gg_must_pack(p->type, p->a, p->lda) + gg_must_pack(p->type, p->b, p->ldb));
     const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
 
     double clocks, after = 0;
@@ -349,7 +360,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
     } else {
         const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
-        const double each = row->per_sm > MANY ? load * step + STEP : gg_at_least(load, row->per_sm > 1 ? 1 / ALONE : 1) * step;
+        const double each = row->per_sm > MANY ? load * step + STEP : gg_at_least(load, row->per_sm > 1 ? 1 / ALONE[p->type] : 1) * step;
         clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
         clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
@@ -472,8 +483,6 @@ static double narrow(const struct gg_kernel *row, const struct gg_gemm *p, const
     return p->type == GG_D && side < 64 && x > TALL * y && y <= NARROW ? (double)x * (double)p->k * (double)gg_size(p->type) / arch->bandwidth : 0;
 }
 
-static bool is_across_sectors(enum gg_type type, const void *base, int64_t ld) { return ((uintptr_t)base | (uint64_t)ld * gg_size(type)) % 32 != 0; }
-
 /* Seconds of a GG_TMA… row. */
 static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch)
 {
@@ -492,7 +501,7 @@ static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, 
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
     if (p->type == GG_D && row->per_sm > 1)
-        clocks *= 1 + ACROSS_SECTORS * (is_across_sectors(p->type, p->a, p->lda) + is_across_sectors(p->type, p->b, p->ldb));
+        clocks *= 1 + across_sectors(p);
     clocks += reading(row, p, arch);
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch) + reading_alone(row, p, arch);
