@@ -9,9 +9,9 @@
  * instruction touches four lines of memory, not sixteen, as when each lane loads what its fragments need. Which row and k an element of a fragment is
  * is free, and chosen so that in every layout a lane reads whole 16-byte pieces without bank conflicts and stores two neighbouring rows of C.
  *
- * Two blocks fit on an SM: so up to 264 tiles are done at once. 8 warps do as well as 16, and start sooner. Microseconds on one H200, L2 flushed, over
- * the layouts, by these, by fragments loaded straight to registers (until 2026-11-26), and by cuBLAS (bench/results/small-dgemm-2026-11-26.txt; an
- * empty kernel takes 3.0):
+ * Two blocks fit on an SM: so up to 264 tiles are done at once. 8 warps do as well as 16, and start sooner. Microseconds on one H200, L2 flushed,
+ * over the layouts, by these, by fragments loaded straight to registers (until 2026-11-26), and by cuBLAS (bench/results/small-dgemm-2026-11-26.txt;
+ * an empty kernel takes 3.0):
  *
  *   dgemm_direct_16x32   4 groups of 2 warps of 16×16    256: 6.0 to 7.0, 6.5 to 7.8, 6.9 to 7.7
  *   dgemm_direct_32x32   4 groups of 2 warps of 16×32    300: 7.8 to 8.6, 9.4 to 9.9, 7.7 to 8.4 */

@@ -4,7 +4,7 @@
  * gg_residues reads every element once and writes 15 bytes for it: clusters hold all k of some rows in shared memory, and their blocks send each
  * other sums of squares. gg_restore reads 15 bytes for an element of C and writes it. At n = 4096 they take 282 and 150 us on an H100, whose memory
  * alone would need 257 and 129. Beside that they do arithmetic: some 90 instructions an element in gg_residues' main loop, a third of them
- * dp4a, and 130 in gg_restore. Registers 77 and 80, no spills; 70 KB of shared memory for a block of gg_residues, of which an SM has three. A second
+ * dp4a, and 130 in gg_restore. Registers 72 and 80, no spills; 70 KB of shared memory for a block of gg_residues, of which an SM has three. A second
  * buffer, filled while the first is worked on, would leave room for fewer blocks, and a quarter at a time is 8 % slower; a gg_restore whose blocks
  * stay for the whole grid, 6 %. */
 #include "parts.cuh"
@@ -26,9 +26,9 @@ static_assert(GG_RESIDUE_ROWS <= TEAMS && GG_RESIDUE_BLOCKS <= TEAM, "each row a
 struct share {
     const double *from; /* the first row */
     int64_t ld, row0;
-    bool kmajor, is_a, whole; /* whole: all of the share exists and can be copied 16 bytes at a time */
-    int bits, exist;          /* the cluster has 2^bits rows; how many of these there are */
-    int rank, chunks;         /* the block's place in the cluster, and its share, in chunks of 128 k */
+    bool kmajor, is_a, vec; /* vec: all rows exist and can be copied 16 bytes at a time */
+    int bits, exist;        /* the cluster has 2^bits rows; how many of these there are */
+    int rank, chunks;       /* the block's place in the cluster, and its share, in chunks of 128 k */
     int k, k0;
 
     __device__ share(const gg_args &p, int blocks) : bits(31 - __clz(p.splits)), k(int(p.k))
@@ -43,7 +43,7 @@ struct share {
         exist = int(min(int64_t(1) << bits, (is_a ? p.m : p.n) - row0));
         chunks = GG_RESIDUE_ITEMS >> bits;
         k0 = rank * chunks * GG_UNIT;
-        whole = (is_a ? p.a_vec : p.b_vec) && k0 + chunks * GG_UNIT <= k && exist == 1 << bits;
+        vec = (is_a ? p.a_vec : p.b_vec) && exist == 1 << bits;
     }
 
     /* This team's row, and its chunk of the block in each turn. */
@@ -65,7 +65,8 @@ template <bool KMAJOR> __device__ inline void fetch(const share &x, unsigned to)
 {
     constexpr int ALL = GG_RESIDUE_ITEMS * GG_UNIT;
     const int t = threadIdx.x;
-    if (x.whole && KMAJOR) {
+    const auto present = [&](int k) { return max(0, min(2, x.k - x.k0 - k)) * 8; }; /* bytes of two elements in k */
+    if (x.vec && KMAJOR) {
         const int lane = t % TEAM;
         const double *const from = x.from + x.row() * x.ld + x.k0 + lane * 2;
 #pragma unroll
@@ -73,14 +74,14 @@ template <bool KMAJOR> __device__ inline void fetch(const share &x, unsigned to)
 #pragma unroll
             for (int i = 0; i < GG_UNIT; i += TEAM * 2) {
                 const int k = x.chunk(turn) * GG_UNIT + i;
-                gg_copy<16>(to + place<KMAJOR>(x, x.row(), k + lane * 2), from + k);
+                gg_copy<16>(to + place<KMAJOR>(x, x.row(), k + lane * 2), from + k, present(k + lane * 2));
             }
-    } else if (x.whole) {
+    } else if (x.vec) {
         const int row = t * 2 & (1 << x.bits) - 1, k = t * 2 >> x.bits, step = THREADS * 2 >> x.bits;
         const double *from = x.from + row + (x.k0 + k) * x.ld;
 #pragma unroll 8
         for (int i = 0; i < ALL / 2 / THREADS; i++, from += step * x.ld)
-            gg_copy<16>(to + place<KMAJOR>(x, row, k + i * step), from);
+            gg_copy<16>(to + place<KMAJOR>(x, row, k + i * step), from, present(k + i * step) ? 16 : 0);
     } else {
 #pragma unroll 4
         for (int i = t; i < ALL; i += THREADS) {
@@ -279,42 +280,32 @@ template <bool KMAJOR> __device__ void residues(const gg_args &p, const share &x
             atomicOr(p.verdict, GG_NOT_INT8);
         return;
     }
-    int count = 0;
-#pragma unroll
+    const int chunks = int(gg_ceil_div(x.k, GG_UNIT)), in_unit = int(x.row0 % GG_UNIT) + row;
+    const int64_t plane = int64_t(chunks) * GG_UNIT_BYTES;
+    char *const to = static_cast<char *>(x.is_a ? p.pieces_a : p.pieces_b) + x.row0 / GG_UNIT * GG_MODULI * plane + in_unit * GG_UNIT +
+                     (lane / 2 ^ in_unit % 8) * 16 + lane % 2 * 8;
+    const double scale = power_of_two(by.exponent);
+    if (p.pieces_a && x.rank == 0 && lane == 0 && int(threadIdx.x) / TEAM < x.exist)
+        (x.is_a ? p.scale_a : p.scale_b)[x.row0 + row] = float(by.exponent);
+    int count = 0; /* of large elements */
+#pragma unroll 1
     for (int turn = 0; turn < TURNS; turn++) {
+        const int chunk = x.rank * x.chunks + x.chunk(turn);
         double v[EACH];
+        unsigned lo[EACH], hi[EACH];
         read<KMAJOR>(x, memory, turn, v);
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
+        for (int i = 0; i < EACH; i++) {
             count += fabs(v[i]) >= by.least; /* zeros beyond k are not, unless the whole row is 0 */
+            const long long y = __double2ll_rn(v[i] * scale);
+            lo[i] = unsigned(y), hi[i] = unsigned(y >> 32) ^ 0x80000000u;
+        }
+        if (p.pieces_a && chunk < chunks)
+            store_planes(lo, hi, to + int64_t(chunk) * GG_UNIT_BYTES, plane);
     }
     count = sum_of<TEAM>(count);
     if (lane == 0)
         large.send(0, x.rank, count);
-
-    if (p.pieces_a) {
-        if (x.rank == 0 && lane == 0 && int(threadIdx.x) / TEAM < x.exist)
-            (x.is_a ? p.scale_a : p.scale_b)[x.row0 + row] = float(by.exponent);
-        const int chunks = int(gg_ceil_div(x.k, GG_UNIT)), in_unit = int(x.row0 % GG_UNIT) + row;
-        const int64_t plane = int64_t(chunks) * GG_UNIT_BYTES;
-        char *const to = static_cast<char *>(x.is_a ? p.pieces_a : p.pieces_b) + x.row0 / GG_UNIT * GG_MODULI * plane + in_unit * GG_UNIT +
-                         (lane / 2 ^ in_unit % 8) * 16 + lane % 2 * 8;
-        const double scale = power_of_two(by.exponent);
-#pragma unroll 1
-        for (int turn = 0; turn < TURNS; turn++) {
-            const int chunk = x.rank * x.chunks + x.chunk(turn);
-            double v[EACH];
-            unsigned lo[EACH], hi[EACH];
-            read<KMAJOR>(x, memory, turn, v);
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                const long long y = __double2ll_rn(v[i] * scale);
-                lo[i] = unsigned(y), hi[i] = unsigned(y >> 32) ^ 0x80000000u;
-            }
-            if (chunk < chunks)
-                store_planes(lo, hi, to + int64_t(chunk) * GG_UNIT_BYTES, plane);
-        }
-    }
     if (x.rank == 0) {
         large.await();
         if (int(threadIdx.x) < x.exist && GG_INT8_OF * int64_t(large.sum(threadIdx.x, 1 << x.bits, blocks)) < GG_INT8_ENOUGH * int64_t(x.k))
