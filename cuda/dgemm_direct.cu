@@ -2,8 +2,8 @@
  * code, which counts where all of it runs for the first time. Any layout and address.
  *
  * A block computes a tile. WARPS_M × WARPS_N warps, a group, compute a part of it each, and WARPS_K groups take turns in k, 16 at a time. A group
- * copies its own steps to shared memory by cp.async, DEPTH - 1 steps ahead, so that nearly everything a block reads is on its way before the first
- * product. The groups' sums meet in shared memory, once, in order.
+ * copies its own steps to shared memory by cp.async, DEPTH - 1 steps ahead: up to k = 192 (32x32: 128) all that a block reads is on its way before
+ * the first product. The groups' sums meet in shared memory, once, in order.
  *
  * 16 rows × 16 k of an operand are a box: 16 lines of 128 bytes, [row][k] where k is contiguous, else [k][row]. Eight threads copy a line, so an
  * instruction touches four lines of memory, not sixteen, as when each lane loads what its fragments need. Which row and k an element of a fragment is

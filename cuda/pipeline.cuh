@@ -10,7 +10,7 @@
  * bytes longer than the tile, so that these scattered stores hit 32 different banks. Elements beyond the matrix become 0. That costs the producers
  * one instruction an element, 2 % of the issue slots of a 128×256 sgemm step: less than a packing pass at small n. Schedulers prefer the consumers to
  * the producers (a ready producer waits 38 clocks to issue), so few stages of many k are best.
- * The TMA kernels and tensor_gemm.cuh use only the ring. Needs sm_80. */
+ * The TMA kernels and tensor_gemm.cuh use only the ring, dgemm_direct.cu only gg_copy. Needs sm_80. */
 #ifndef GG_PIPELINE_CUH
 #define GG_PIPELINE_CUH
 

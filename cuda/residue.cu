@@ -2,11 +2,11 @@
  * products together and updates C.
  *
  * gg_residues reads every element once and writes 15 bytes for it: clusters hold all k of some rows in shared memory, and their blocks send each
- * other sums of squares. gg_restore reads 15 bytes for an element of C and writes it. At n = 4096 they take 282 and 150 us on an H100, whose memory
- * alone would need 257 and 129. Beside that they do arithmetic: some 90 instructions an element in gg_residues' main loop, a third of them
- * dp4a, and 130 in gg_restore. Registers 72 and 80, no spills; 70 KB of shared memory for a block of gg_residues, of which an SM has three. A second
- * buffer, filled while the first is worked on, would leave room for fewer blocks, and a quarter at a time is 8 % slower; a gg_restore whose blocks
- * stay for the whole grid, 6 %. */
+ * other sums of squares. gg_restore reads 15 bytes for an element of C and writes it. At n = 4096 they take 282 and 150 us on an H100 (c441dfe),
+ * whose memory alone would need 257 and 129, and 222 and 133 on an H200. Beside that they do arithmetic: some 90 instructions an element in
+ * gg_residues' main loop, a third of them dp4a, and 130 in gg_restore. Registers 72 and 80, no spills; 70 KB of shared memory for a block of
+ * gg_residues, of which an SM has three. A second buffer, filled while the first is worked on, would leave room for fewer blocks, and a quarter at a
+ * time is 8 % slower; a gg_restore whose blocks stay for the whole grid, 6 %. */
 #include "parts.cuh"
 #include "residue.cuh"
 #include "vector.cuh"

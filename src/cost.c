@@ -61,7 +61,7 @@ enum { EVERYWHERE = 4 };
 static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
 
 /* How much longer the main loops of FP64 rows with two blocks an SM take if lines of A or of B do not begin at multiples of 32 bytes, as L2's sectors
- * do, for each of them, and those of GG_TILED rows if not even at multiples of 16, so that they are copied by elements. (650 by 32x64 27.4 us, 700
+ * do, for each of them, and those of dgemm_direct if not even at multiples of 16, so that they are copied by elements. (650 by 32x64 27.4 us, 700
  * 21.7; by 64x64_pair 21.2 and 21.4. 442 by dgemm_direct_32x32 15.7, 448 13.4.) */
 static const double ACROSS_SECTORS = 0.22, BY_ELEMENTS = 0.1;
 
