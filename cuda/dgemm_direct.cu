@@ -41,7 +41,7 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
     static_assert(WARP_N % 16 == 0 && 16 % LINES == 0 && LINES % 8 == 0, "whole fragments; a thread's lines have the same swizzle");
     static_assert(WARPS_K * DEPTH * BYTES == SHARED && THREADS * SLOTS * 16 <= SHARED, "kernels.def; room for the sums");
 
-    double sum[FN][4];
+    double sum[1][FN][4];
 
     static __device__ operand start(const void *base, int64_t ld, bool kmajor, int row, int k, int thread, int rows, int all_k)
     {
@@ -97,15 +97,9 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
 #pragma unroll
             for (int j = 0; j < 2; j++)
                 if constexpr (KMAJOR)
-                    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
-                                 : "=d"(r[i][2 * j]), "=d"(r[i][2 * j + 1])
-                                 : "r"((from ^ j * 64) + i * 128)
-                                 : "memory");
+                    load2(r[i][2 * j], r[i][2 * j + 1], (from ^ j * 64) + i * 128);
                 else
-                    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
-                                 : "=d"(r[0][2 * i + j]), "=d"(r[1][2 * i + j])
-                                 : "r"(from + i * 1024 + j * 128)
-                                 : "memory");
+                    load2(r[0][2 * i + j], r[1][2 * i + j], from + i * 1024 + j * 128);
     }
 
     template <bool A_K, bool B_K> __device__ void multiply(unsigned from_a, unsigned from_b)
@@ -120,7 +114,7 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
             fa[e] = a[e % 2][e / 2];
 #pragma unroll
         for (int j = 0; j < FN; j++)
-            mma<16>(sum[j], fa, b[j / 2][j % 2]);
+            mma<16>(sum[0][j], fa, b[j / 2][j % 2]);
     }
 
     __device__ void run(const gg_args &p)
@@ -147,11 +141,7 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
         for (int d = 0; d < DEPTH - 1; d++)
             copy_step(d < steps, d * BYTES);
         gg_fetch_c<double, TILE_M, TILE_N>(p, m, n, threadIdx.x, THREADS);
-#pragma unroll
-        for (int j = 0; j < FN; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                sum[j][e] = 0;
+        clear(sum);
         const unsigned from_a = own + warp % WARPS_M * BOX + first(p.a_kmajor, lane);
         const unsigned from_b = own + A_BYTES + warp / WARPS_M * (WARP_N * 128) + first(p.b_kmajor, lane);
         unsigned slot = 0;
@@ -182,7 +172,7 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
         __syncthreads(); /* all steps have been read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
-            parts[group][s][thread] = make_double2(sum[s / 2][s % 2], sum[s / 2][s % 2 + 2]);
+            parts[group][s][thread] = make_double2(sum[0][s / 2][s % 2], sum[0][s / 2][s % 2 + 2]);
         __syncthreads();
         const int left_m = int(p.m) - m, left_n = int(p.n) - n;
         double *const c = static_cast<double *>(p.c) + m + n * p.ldc;

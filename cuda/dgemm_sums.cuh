@@ -3,14 +3,11 @@
 #ifndef GG_DGEMM_SUMS_CUH
 #define GG_DGEMM_SUMS_CUH
 
+#include "dmma.cuh"
 #include "parts.cuh"
 #include "pipeline.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-__device__ inline void load2(double &x, double &y, unsigned from) { asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from)); }
-
-__device__ inline void load1(double &x, unsigned from) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from)); }
 
 /* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. In the registers of a
  * product the first neighbours come first for B, second for A. SINGLES: 8 bytes at a time. BESIDE: 8 bytes at a time, for a B beside an A that is
@@ -115,7 +112,8 @@ template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
     using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES;
 
-    /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles would get other loops.) */
+    /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles would get other loops.)
+     */
     static constexpr bool SUMS_FIRST = SLICES == 1 && SLOTS <= 8;
 
     double sum[FM][FN][4];
@@ -281,11 +279,11 @@ template <typename ROW> struct dgemm_sums : ROW {
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
         } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(out.plain(), 1)) {
             GG_EACH_SLOT
-                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+            *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else if (out.whole_pairs()) {
             GG_EACH_SLOT
-                if (out.inside(i, j, e))
-                    *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+            if (out.inside(i, j, e))
+                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
             gg_put_all<SLOTS, 8>(
                 true, [&](int s) { return out.old(s % FM, s / FM / 2, s / FM % 2); },

@@ -1,6 +1,11 @@
-/* dmma.cuh — the FP64 tensor core product of every dgemm kernel, its sums, and a warp's part of a tile multiplied from panels [k][m] and [k][n]. */
+/* dmma.cuh — the FP64 tensor core product of every dgemm kernel, its operands' loads, its sums, and a warp's part of a tile multiplied from panels
+ * [k][m] and [k][n]. */
 #ifndef GG_DMMA_CUH
 #define GG_DMMA_CUH
+
+/* Loads from shared memory. They are volatile: they stay on their side of a loop's branch, and of copies and barriers. */
+__device__ inline void load2(double &x, double &y, unsigned from) { asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from)); }
+__device__ inline void load1(double &x, unsigned from) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from)); }
 
 /* c += a b for one 16×8 fragment. A lane holds rows lane/4 (+8), k lane%4 (+4, +8, …), columns 2 (lane%4) (+1) of c, lane/4 of b. */
 template <int K> __device__ inline void mma(double (&c)[4], const double (&a)[K / 2], const double (&b)[K / 4])
@@ -62,13 +67,6 @@ template <int FM, int FN, int MMA_K, int PITCH_A, int PITCH_B> struct gg_dmma {
     static __device__ constexpr int row(int i, int e) { return i * 16 + e / 2 * 4; }
     static __device__ constexpr int column(int j, int e) { return j / 2 * 16 + j % 2 * 4 + e % 2; }
 
-    static __device__ double load(unsigned from)
-    {
-        double v;
-        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(from)); /* volatile: stays on its side of the loop's branch */
-        return v;
-    }
-
     /* a, b: addresses of the lane's first elements of k step 0, which are k lane % 4, row place(lane / 4). */
     __device__ void fetch(int set, unsigned a, unsigned b, int step)
     {
@@ -76,12 +74,12 @@ template <int FM, int FN, int MMA_K, int PITCH_A, int PITCH_B> struct gg_dmma {
         for (int i = 0; i < FM; i++)
 #pragma unroll
             for (int e = 0; e < MMA_K / 2; e++)
-                fa[set][i][e] = load(a + 8 * ((step * MMA_K + e / 2 * 4) * PITCH_A + i * 16 + e % 2 * 4));
+                load1(fa[set][i][e], a + 8 * ((step * MMA_K + e / 2 * 4) * PITCH_A + i * 16 + e % 2 * 4));
 #pragma unroll
         for (int j = 0; j < FN; j++)
 #pragma unroll
             for (int e = 0; e < MMA_K / 4; e++)
-                fb[set][j][e] = load(b + 8 * ((step * MMA_K + e * 4) * PITCH_B + j / 2 * 16 + j % 2 * 4));
+                load1(fb[set][j][e], b + 8 * ((step * MMA_K + e * 4) * PITCH_B + j / 2 * 16 + j % 2 * 4));
     }
 
     __device__ void multiply(int set)

@@ -96,7 +96,7 @@ template <int TILE_, int STAGES_> struct dmma_tile {
                         old[e] = c[e * EACH * out.ld];
 #pragma unroll
             for (int e = 0; e < AT_ONCE; e++)
-                sum[e] = product::load(from + e * EACH * PITCH_A * 8);
+                load1(sum[e], from + e * EACH * PITCH_A * 8);
 #pragma unroll
             for (int e = 0; e < AT_ONCE; e++)
                 if (inside(e))

@@ -9,9 +9,21 @@
 /* GG_LAUNCH for a second kernel that depends on the first. */
 static const double SECOND_LAUNCH = 5e-6;
 
-/* With one block on an SM that holds per_sm, the SM reaches this share of its rate (measured between 0.6 and 0.8; FP64's dgemm_direct waits for L2
- * either way: 300 by 16x32, two blocks an SM, 8.2 us, 256 6.1). */
-static const double ALONE[] = {[GG_S] = 0.7, [GG_D] = 0.95};
+/* dgemm_direct: what distinguishes it from other FP64 GG_TILED rows is that its operands queue in shared memory. */
+static bool is_direct(const struct gg_kernel *row) { return row->role == GG_TILED && row->type == GG_D && row->cc_min >= 90; }
+
+/* The share of its rate that an SM reaches with one block where per_sm fit. Where loads are not queued, measured between 0.6 and 0.8. In FP64 it
+ * depends on whether a block's groups of warps share k (ONCE), and with clusters of more than two on how they spread over the SMs. (384 by 32x64,
+ * each tile by one block, 9.5 us, by three 9.9; 200x200x8000 by 28 clusters of four of them 35 to 41, by 64x64_pair 31.5; 1456x176x2112 by 124 tiles
+ * of 48x48 43, by twice as many blocks 36. By dgemm_direct_16x32 300, two blocks an SM, 8.2, 256 6.1.) */
+static double alone(const struct gg_kernel *row, int cluster)
+{
+    if (!gg_is_tma(row) && !is_direct(row))
+        return 0.7;
+    if (row->type == GG_S)
+        return 0.96;
+    return row->role == GG_TMA_ONCE ? 0.78 : cluster > 2 ? 0.85 : 0.95;
+}
 
 /* For rows with more than MANY small blocks an SM: clocks that a block's k step takes beyond its products, during which the other blocks compute. */
 enum { MANY = 3, STEP = 260 };
@@ -63,7 +75,7 @@ static const double PANELS_EVERYWHERE = 22, KEPT = 1.5, REREAD = 0.8;
 /* How much longer the main loops of FP64 rows with two blocks an SM take if lines of A or of B do not begin at multiples of 32 bytes, as L2's sectors
  * do, for each of them, and those of dgemm_direct if not even at multiples of 16, so that they are copied by elements. (650 by 32x64 27.4 us, 700
  * 21.7; by 64x64_pair 21.2 and 21.4. 442 by dgemm_direct_32x32 15.7, 448 13.4.) */
-static const double ACROSS_SECTORS = 0.22, BY_ELEMENTS = 0.1;
+static const double ACROSS_SECTORS = 0.22, DIRECT_ELEMENTS = 0.1;
 
 static bool is_across_sectors(enum gg_type type, const void *base, int64_t ld) { return ((uintptr_t)base | (uint64_t)ld * gg_size(type)) % 32 != 0; }
 
@@ -92,16 +104,6 @@ static const struct {
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
     bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
 } TMA[] = {[GG_S] = {0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, true}, [GG_D] = {0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, false}};
-
-/* The share of its rate that an SM reaches with one block where two fit. In FP64 it depends on whether a block's groups of warps share k (ONCE), and
- * with clusters of more than two on how they spread over the SMs. (384 by 32x64, each tile by one block, 9.5 us, by three 9.9; 200x200x8000 by 28
- * clusters of four of them 35 to 41, by 64x64_pair 31.5; 1456x176x2112 by 124 tiles of 48x48 43, by twice as many blocks 36.) */
-static double alone(const struct gg_choice *way)
-{
-    if (way->kernel->type == GG_S)
-        return 0.96;
-    return way->kernel->role == GG_TMA_ONCE ? 0.78 : way->cluster > 2 ? 0.85 : 0.95;
-}
 
 /* Where tiles are shared evenly: a step's share of the time that it takes otherwise, of its rate that an SM reaches with one block where two fit, and
  * clocks to add up an SM's tiles, and for each of a tile's parts but the last. Fitted to 112 ways to cut 8 problems with few tiles and a long k, 3.3
@@ -347,8 +349,8 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
     double step = 2 * tile * row->tile_k / gg_rate(row, arch);
     if (row->role == GG_PERSISTENT && p->type == GG_S)
         step *= 1 + ELEMENTS * (by_elements(p->type, p->a, p->lda, p->a_kmajor) + by_elements(p->type, p->b, p->ldb, p->b_kmajor));
-    if (row->role == GG_TILED && p->type == GG_D)
-        step *= 1 + across_sectors(p) + BY_ELEMENTS * (gg_must_pack(p->type, p->a, p->lda) + gg_must_pack(p->type, p->b, p->ldb));
+    if (is_direct(row))
+        step *= 1 + across_sectors(p) + DIRECT_ELEMENTS * (gg_must_pack(p->type, p->a, p->lda) + gg_must_pack(p->type, p->b, p->ldb));
     const int64_t tiles = gg_tiles(row, p), shared = gg_shared_tiles(tiles, blocks);
 
     double clocks, after = 0;
@@ -360,7 +362,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         after += p->type == GG_S ? IN_ORDER[tile >= 128 * 128] * blocks / (double)shared : 0;
     } else {
         const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
-        const double each = row->per_sm > MANY ? load * step + STEP : gg_at_least(load, row->per_sm > 1 ? 1 / ALONE[p->type] : 1) * step;
+        const double each = row->per_sm > MANY ? load * step + STEP : gg_at_least(load, row->per_sm > 1 ? 1 / alone(row, 1) : 1) * step;
         clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
         clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
     }
@@ -440,7 +442,7 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
     const int64_t again = p->type == GG_D && !once && cluster > 1 ? (all - 1) / room : 0;
     if (again > 0)
         load = gg_ceil_div(all - again * room, sms);
-    const double least = row->per_sm > 1 ? 1 / alone(way) : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
+    const double least = row->per_sm > 1 ? 1 / alone(row, cluster) : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
     double clocks = (double)again * row->per_sm + gg_at_least((double)load, least);
     clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
     clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
