@@ -112,8 +112,7 @@ template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
     using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES;
 
-    /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles would get other loops.)
-     */
+    /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles would get other loops.) */
     static constexpr bool SUMS_FIRST = SLICES == 1 && SLOTS <= 8;
 
     double sum[FM][FN][4];
@@ -279,11 +278,11 @@ template <typename ROW> struct dgemm_sums : ROW {
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
         } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(out.plain(), 1)) {
             GG_EACH_SLOT
-            *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else if (out.whole_pairs()) {
             GG_EACH_SLOT
-            if (out.inside(i, j, e))
-                *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
+                if (out.inside(i, j, e))
+                    *out.at(i, j, e) = make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]);
         } else {
             gg_put_all<SLOTS, 8>(
                 true, [&](int s) { return out.old(s % FM, s / FM / 2, s / FM % 2); },
