@@ -197,31 +197,35 @@ static void flush_l2(void)
 }
 
 /* Fills times[contestant][round]. The contestants always run in the same order, so that none follows itself more often than others do: it would find
- * its code in the SMs' caches (three builds of one kernel for dgemm 224x4864x32, in reverse order in every other round: 11.0, 14.9, 14.4 us). Returns
- * the SM clock during the rounds. */
+ * its code in the SMs' caches (three builds of one kernel for dgemm 224x4864x32, in reverse order in every other round: 11.0, 14.9, 14.4 us). Each
+ * call is waited for: with hundreds enqueued, all take 0.5 to 1 us longer. And every other round launches one kernel more: once large ones have run,
+ * every fourth kernel starts 1 us late, which would always be the same contestant's (bench/results/launches-2026-11-27.txt). Returns the SM clock
+ * during the rounds. */
 static int time_rounds(const bool *able, const struct problem *p, int rounds, double times[][MAX_ROUNDS])
 {
-    static handle events[MAX_CONTESTANTS][MAX_ROUNDS][2];
-    for (int r = 0; r < rounds; r++)
+    static handle events[2];
+    int clock = 0;
+    for (int e = 0; e < 2; e++)
+        if (!events[e])
+            cuEventCreate(&events[e], 0);
+    for (int r = 0; r < rounds; r++) {
+        if (r % 2)
+            flush_l2();
         for (int c = 0; c < contestant_count; c++) {
             if (!able[c])
                 continue;
-            for (int e = 0; e < 2; e++)
-                if (!events[c][r][e])
-                    cuEventCreate(&events[c][r][e], 0);
-            flush_l2();
-            cuEventRecord(events[c][r][0], stream);
-            contestants[c].run(&contestants[c], p);
-            cuEventRecord(events[c][r][1], stream);
-        }
-    int clock = sm_clock();
-    cuStreamSynchronize(stream);
-    for (int c = 0; c < contestant_count; c++)
-        for (int r = 0; r < rounds && able[c]; r++) {
             float ms = NAN;
-            cuEventElapsedTime(&ms, events[c][r][0], events[c][r][1]);
+            flush_l2();
+            cuEventRecord(events[0], stream);
+            contestants[c].run(&contestants[c], p);
+            cuEventRecord(events[1], stream);
+            if (clock == 0 && r == rounds / 2)
+                clock = sm_clock();
+            cuStreamSynchronize(stream);
+            cuEventElapsedTime(&ms, events[0], events[1]);
             times[c][r] = 1e-3 * ms;
         }
+    }
     return clock;
 }
 
