@@ -2,11 +2,11 @@
  * products together and updates C.
  *
  * gg_residues reads every element once and writes 15 bytes for it: clusters hold all k of some rows in shared memory, and their blocks send each
- * other sums of squares. gg_restore reads 15 bytes for an element of C and writes it. At n = 4096 they take 282 and 150 us on an H100 (c441dfe),
- * whose memory alone would need 257 and 129, and 222 and 133 on an H200. Beside that they do arithmetic: some 90 instructions an element in
- * gg_residues' main loop, a third of them dp4a, and 130 in gg_restore. Registers 72 and 80, no spills; 70 KB of shared memory for a block of
- * gg_residues, of which an SM has three. A second buffer, filled while the first is worked on, would leave room for fewer blocks, and a quarter at a
- * time is 8 % slower; a gg_restore whose blocks stay for the whole grid, 6 %. */
+ * other sums of squares. gg_restore reads 15 bytes for an element of C and writes it. At n = 4096 they take 245 and 117 us on an H200, whose memory
+ * alone would need 180 and 90 (282 and 150 on an H100 before gg_restore added on tensor cores, where memory needs 257 and 129). Beside that they do
+ * arithmetic: some 90 instructions an element in gg_residues' main loop, a third of them dp4a, and 120 in gg_restore. Registers 72 and 78, no spills;
+ * 70 KB of shared memory for a block of gg_residues, of which an SM has three. A second buffer, filled while the first is worked on, would leave room
+ * for fewer blocks, and a quarter at a time is 8 % slower. What was tried in gg_restore: bench/results/launches-2026-11-27.txt. */
 #include "parts.cuh"
 #include "residue.cuh"
 #include "vector.cuh"
@@ -315,7 +315,7 @@ template <bool KMAJOR> __device__ void residues(const gg_args &p, const share &x
 
 /* ---- the Chinese remainder theorem ---------------------------------------------------------------------------------------------------- */
 
-/* Unsigned 128-bit numbers as 32-bit limbs, for tables. */
+/* Unsigned 128-bit numbers, for tables. */
 using wide = unsigned __int128;
 
 __device__ constexpr wide product()
@@ -326,44 +326,44 @@ __device__ constexpr wide product()
     return all;
 }
 
-constexpr int PAIRS = (GG_MODULI + 1) / 2;
-__device__ constexpr unsigned of_pair(int i) { return gg_modulus(2 * i) * (2 * i + 1 < GG_MODULI ? gg_modulus(2 * i + 1) : 1); }
-
-/* r0 u0 + r1 u1 is what has the residues r0 and r1 modulo the pair's two numbers; both factors, 16 bits each. */
-__device__ constexpr unsigned pair_factors(int i)
-{
-    if (2 * i + 1 >= GG_MODULI)
-        return 1;
-    const unsigned m0 = gg_modulus(2 * i), m1 = gg_modulus(2 * i + 1);
-    return m1 * gg_inverse(m1, m0) | m0 * gg_inverse(m0, m1) << 16;
-}
-
-/* What is 1 modulo that pair's product and 0 modulo the others', below product(). */
+/* What is 1 modulo that number and 0 modulo the others, below product(); 0 for a number that is not there. */
 __device__ constexpr wide weight(int i)
 {
-    const wide others = product() / of_pair(i);
-    const unsigned q = of_pair(i), rest = unsigned(others % q);
-    /* the inverse of rest modulo q, by Euclid */
-    long long a = rest, b = q, x = 1, y = 0;
-    while (b) {
-        const long long t = a / b, c = a - t * b, z = x - t * y;
-        a = b, b = c, x = y, y = z;
-    }
-    return others * wide(unsigned(x < 0 ? x + q : x));
+    if (i >= GG_MODULI)
+        return 0;
+    const wide others = product() / gg_modulus(i);
+    return others * gg_inverse(unsigned(others % gg_modulus(i)), gg_modulus(i));
 }
 
-__device__ constexpr unsigned limb(wide x, int i) { return unsigned(x >> 32 * i); }
-
-template <int I = 0> __device__ inline void add_pairs(const unsigned (&both)[PAIRS], bool high, unsigned long long (&sum)[4])
+/* [byte][i]: that byte of the weights of numbers i, i + 4, i + 8 and i + 12. */
+struct weight_bytes {
+    unsigned of[16][4];
+};
+constexpr weight_bytes bytes_of_weights()
 {
-    if constexpr (I < PAIRS) {
-        constexpr wide w = weight(I);
-        const unsigned g = high ? __dp2a_hi(pair_factors(I), both[I], 0u) : __dp2a_lo(pair_factors(I), both[I], 0u);
-#pragma unroll
-        for (int l = 0; l < 4; l++)
-            sum[l] += static_cast<unsigned long long>(g) * limb(w, l);
-        add_pairs<I + 1>(both, high, sum);
-    }
+    weight_bytes all = {};
+    for (int byte = 0; byte < 16; byte++)
+        for (int i = 0; i < 16; i++)
+            all.of[byte][i % 4] |= unsigned(weight(i) >> 8 * byte & 255) << 8 * (i / 4);
+    return all;
+}
+__device__ const weight_bytes weights = bytes_of_weights();
+
+/* d = a b, bytes: 16×32 by 32×8. */
+__device__ inline void multiply_bytes(unsigned (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
+}
+
+/* Word i of the result has byte i of each x. */
+__device__ inline void transpose_bytes(const unsigned (&x)[4], unsigned (&to)[4])
+{
+    const unsigned low01 = __byte_perm(x[0], x[1], 0x5140), low23 = __byte_perm(x[2], x[3], 0x5140);
+    const unsigned high01 = __byte_perm(x[0], x[1], 0x7362), high23 = __byte_perm(x[2], x[3], 0x7362);
+    to[0] = __byte_perm(low01, low23, 0x5410), to[1] = __byte_perm(low01, low23, 0x7632);
+    to[2] = __byte_perm(high01, high23, 0x5410), to[3] = __byte_perm(high01, high23, 0x7632);
 }
 
 /* hi 2^32 + lo, exact where it has no more than 53 bits. */
@@ -373,69 +373,93 @@ __device__ inline double as_double(int hi, unsigned lo)
     return upper + __hiloint2double(0x43300000, lo);                                                 /* … and lo those of 2^52 */
 }
 
-/* The integer between -product()/2 and product()/2 that has these residues, rounded to 53 bits; exact where it has no more. */
-__device__ inline double combine(const unsigned (&both)[PAIRS], bool high)
+/* The integer between -product()/2 and product()/2 that differs by a multiple of it from the sum of digit[i] 2^16i, all below 2^28; rounded to 53
+ * bits, exact where it has no more. */
+__device__ inline double combine(const unsigned (&digit)[8])
 {
     constexpr wide all = product();
-    constexpr double inverse = 0x1p96 / double(all);
-    unsigned long long sum[4] = {}; /* of limbs: the carries come last */
-    add_pairs(both, high, sum);
-    /* How many times does it hold the product? That it is nearly in the middle between two multiples is impossible (GG_NORM_SQUARED). */
-    const unsigned long long top = sum[3] + (sum[2] >> 32);
-    const double estimate = __hiloint2double(0x43300000 | unsigned(top >> 32), unsigned(top)) - 0x1p52;
-    const unsigned times = unsigned(__double2loint(fma(estimate, inverse, 0x1.8p52)));
+    constexpr float inverse = float(0x1p108 / double(all));
+    /* How many times does it hold the product? The estimate, in 2^108ths, is up to 2 too small, which makes 0.003 of a product of 830; and that the
+     * sum lies so close to the middle between two multiples is impossible (GG_NORM_SQUARED). */
+    const float estimate = __uint_as_float(0x4b000000 + (digit[7] << 4) + (digit[6] >> 12)) - 0x1p23f;
+    const unsigned times = __float_as_uint(fmaf(estimate, inverse, 0x1.8p23f)) - 0x4b400000;
+    unsigned x[8], carry = 0;
 #pragma unroll
-    for (int l = 0; l < 4; l++)
-        sum[l] += static_cast<unsigned long long>(times) * limb(-all, l);
-    sum[1] += sum[0] >> 32, sum[2] += sum[1] >> 32, sum[3] += sum[2] >> 32;
-    /* The lower half as a signed number: so both halves are exact if the whole is. */
-    const unsigned long long upper = (sum[3] << 32 | unsigned(sum[2])) + (unsigned(sum[1]) >> 31);
-    return fma(as_double(int(upper >> 32), unsigned(upper)), 0x1p64, as_double(int(unsigned(sum[1])), unsigned(sum[0])));
+    for (int i = 0; i < 8; i++) {
+        asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(x[i]) : "r"(times), "r"(unsigned(-all >> 16 * i & 0xffff)), "r"(digit[i]));
+        x[i] += carry;
+        carry = (i == 3 ? x[i] + 0x8000 : x[i]) >> 16; /* the lower half as a signed number: so both halves are exact if the whole is */
+    }
+    const auto word = [&](int i) { return __byte_perm(x[2 * i], x[2 * i + 1], 0x5410); };
+    return fma(as_double(int(word(3)), word(2)), 0x1p64, as_double(int(word(1)), word(0)));
 }
 
-/* A thread has half of a 16-byte piece of each of a tile's products (tensor_int8.cu): 2 rows, 8 apart, by 2 pairs of columns, 8 apart. */
+/* A store without a branch, past which nothing could be computed ahead. */
+__device__ inline void store_if(bool exists, double *to, double x)
+{
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.f64 [%0], %1; }" ::"l"(to), "d"(x), "r"(unsigned(exists)) : "memory");
+}
+
+/* A warp has half of the 32 pieces of 16 bytes that a warp of tensor_int8 stores of each of a tile's products: 16 rows by 2 of 4 pairs of columns,
+ * and by those 8, 16 and 24 columns further on. Four lanes, each of which reads every fourth product, do two pieces, 4 bytes at a time: 2 rows, 8
+ * apart, by 2 columns. Other lanes' pieces are beside them, so that 32 bytes are read and stored together.
+ *
+ * Tensor cores add up the weights, byte by byte. Rows are elements, k the numbers, first for one element, then for another; columns are bytes of the
+ * weights. So the first of the four lanes has the lower halves of two elements' sums and the second the upper ones, the other two lanes those of the
+ * other elements. They exchange halves, and each has an element. */
 __device__ void restore(const gg_args &p)
 {
-    const int rows = int(gg_ceil_div(p.m, 2 * GG_UNIT)), columns = int(gg_ceil_div(p.n, 2 * GG_UNIT));
-    const int64_t plane = int64_t(rows) * columns * (4 * 8 * 128 * 2);
-    const int half = threadIdx.x % 2, thread = threadIdx.x / 2, index = blockIdx.x; /* of the blocks of 128 pieces */
-    int row_pair, column_pair;
-    gg_place_pair(index / GG_RESTORE_BLOCKS, rows, columns, row_pair, column_pair);
-    const int64_t row = int64_t(row_pair) * 2 * GG_UNIT + index / 8 % 4 * 64 + thread / 32 * 16 + thread % 32 / 4;
-    const int64_t column = int64_t(column_pair) * 2 * GG_UNIT + index % 8 * 32 + half * 16 + thread % 4 * 2;
-    if (row >= p.m || column >= p.n)
+    const int lane = threadIdx.x % 32, group = lane / 4, q = lane % 4, warp = threadIdx.x / 32;
+    const int row0 = blockIdx.y * 2 * GG_UNIT + blockIdx.x / 8 * 64 + warp / 2 * 16, column0 = blockIdx.z * 2 * GG_UNIT + blockIdx.x % 8 * 32;
+    if (row0 >= p.m || column0 >= p.n)
         return;
-    const uint2 *const from = static_cast<const uint2 *>(p.pieces_c) + int64_t(index) * 256 + threadIdx.x;
-    uint2 r[2 * PAIRS];
+    const int row = row0 + group % 4 + q / 2 * 8, pair = warp % 2 * 2 + group / 4, column = column0 + pair * 2 + q % 2;
+    const int64_t plane = int64_t(gridDim.y) * gridDim.z * (4 * 8 * 128);
+    const unsigned block = gg_pair_index(blockIdx.y, blockIdx.z, gridDim.y, gridDim.z) * GG_RESTORE_BLOCKS + blockIdx.x;
+    const uint4 *const from = static_cast<const uint4 *>(p.pieces_c) + q * plane + block * 128 + warp / 2 * 32 + group % 4 * 4 + pair;
+    uint4 r[2][4];
 #pragma unroll
-    for (int m = 0; m < 2 * PAIRS; m++)
-        r[m] = m < GG_MODULI ? __ldcs(from + m * plane) : make_uint2(0, 0);
-    const bool second = row + 8 < p.m;
-    const int back_a[2] = {int(p.scale_a[row]), second ? int(p.scale_a[row + 8]) : 0};
+    for (int i = 0; i < 4; i++)
 #pragma unroll
-    for (int j = 0; j < 2; j++) {
-        unsigned both[2][PAIRS]; /* by row: two residues of the even column, two of the odd one */
+        for (int piece = 0; piece < 2; piece++) /* 4 rows further down */
+            r[piece][i] = i < 3 || q < 3 ? __ldcs(from + 4 * i * plane + piece * 16) : make_uint4(0, 0, 0, 0);
+    static_assert(GG_MODULI == 15, "the last lane has three");
+    unsigned own[4]; /* the weights that this lane holds for the products */
 #pragma unroll
-        for (int m = 0; m < PAIRS; m++) {
-            const unsigned x = j ? r[2 * m].y : r[2 * m].x, y = j ? r[2 * m + 1].y : r[2 * m + 1].x;
-            both[0][m] = __byte_perm(x, y, 0x5140), both[1][m] = __byte_perm(x, y, 0x7362);
-        }
+    for (int j = 0; j < 4; j++)
+        own[j] = weights.of[group / 2 % 2 * 8 + 2 * j + group % 2][q];
+    const bool is_upper = q % 2, latter = group >= 4;
+    const int rows_left = int(p.m) - row, columns_left = int(p.n) - column;
+    int back_a[2], back_b[4];
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-            const int64_t at = column + 8 * j + e;
-            if (at >= p.n)
-                continue;
-            const int back_b = int(p.scale_b[at]);
-            double *const c = static_cast<double *>(p.c) + row + at * p.ldc;
+    for (int i = 0; i < 2; i++)
+        back_a[i] = 4 * i < rows_left ? int(p.scale_a[row + 4 * i]) : 0;
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                if (h && !second)
-                    continue;
-                const double sum = combine(both[h], e) * power_of_two(-back_a[h] - back_b);
-                c[8 * h] = p.beta == 0 ? p.alpha * sum : fma(p.alpha, sum, p.beta * c[8 * h]);
+    for (int i = 0; i < 4; i++)
+        back_b[i] = 8 * i < columns_left ? int(p.scale_b[column + 8 * i]) : 0;
+    double *const c = static_cast<double *>(p.c) + row + column * p.ldc;
+#pragma unroll
+    for (int piece = 0; piece < 2; piece++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const auto word = [&](const uint4 &x) { return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w; };
+            const unsigned words[4] = {word(r[piece][0]), word(r[piece][1]), word(r[piece][2]), word(r[piece][3])};
+            unsigned elements[4], sum[4][4], digit[8];
+            transpose_bytes(words, elements);
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                multiply_bytes(sum[j], elements, latter ? 0 : own[j], latter ? own[j] : 0);
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const unsigned first = sum[j][0] + (sum[j][1] << 8), second = sum[j][2] + (sum[j][3] << 8);
+                const unsigned other = __shfl_xor_sync(~0u, is_upper ? first : second, 1);
+                digit[j] = is_upper ? other : first, digit[4 + j] = is_upper ? second : other;
             }
+            const double exact = combine(digit) * power_of_two(-back_a[piece] - back_b[i]);
+            const bool exists = 4 * piece < rows_left && 8 * i < columns_left;
+            double *const to = c + 4 * piece + 8 * i * p.ldc;
+            store_if(exists, to, p.beta == 0 ? p.alpha * exact : fma(p.alpha, exact, p.beta * (exists ? *to : 0)));
         }
-    }
 }
 } // namespace
 

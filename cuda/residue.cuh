@@ -91,4 +91,12 @@ __device__ inline void gg_place_pair(int index, int rows, int columns, int &row,
     row = band * GROUP + in_band % of_band, column = in_band / of_band;
 }
 
+/* The index of the pair at that place. */
+__device__ inline unsigned gg_pair_index(unsigned row, unsigned column, unsigned rows, unsigned columns)
+{
+    constexpr unsigned GROUP = 8;
+    const unsigned band = row / GROUP, of_band = min(GROUP, rows - band * GROUP);
+    return band * GROUP * columns + column * of_band + row % GROUP;
+}
+
 #endif
