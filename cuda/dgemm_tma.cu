@@ -26,6 +26,9 @@
  * One elected thread starts a stage's copies one after the other. If several lanes did it, the compiler would make a loop of 60 clocks per copy: a
  * stage took 460 to 640 clocks, its products 256 in 32×64.
  *
+ * A call of 10 us whose code is not in the SMs' caches, because another kernel ran before, waits up to 2 us for instructions. So the code up to the
+ * first copies is in one piece, and waits for no other warp: 384, 512 and 768 5 % faster (bench/results/launches-2026-11-27.txt).
+ *
  * The parameters of a row, how its lanes read operands and what becomes of their sums are in dgemm_sums.cuh.
  *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
@@ -142,7 +145,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
         ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
-        ROW::HALVES, ROW::LATE;
+        ROW::HALVES, ROW::LATE, ROW::REHEARSES;
     using sums::sum, sums::splits;
     using typename sums::map;
     using ring_type = gg_ring<STAGES>;
@@ -292,17 +295,26 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
     }
 
+    /* Before the first task there may be a rehearsal, in which nothing is multiplied or stored: while the first copies are under way it brings the
+     * epilogue's instructions, which would be waited for at the end, into the SM's caches. */
+    static constexpr unsigned REHEARSAL = ~0u;
+    static __device__ bool rehearses(unsigned order) { return REHEARSES && order == REHEARSAL; }
+
     __device__ void consume(const gg_args &p, ring_type ring, unsigned shared)
     {
-        for (unsigned order = 0;; order = next_order<STAGES>(order, 0)) {
+        const bool turned = p.a_kmajor && !p.b_kmajor;
+        for (unsigned order = REHEARSES && turned ? REHEARSAL : 0;; order = rehearses(order) ? 0 : next_order<STAGES>(order, 0)) {
             const int slice = SLICES == 1 ? 0 : thread_index() / GROUP;
             for (int s = 0; s < slice; s++)
                 ring.next();
-            ring.wait_full();
             const unsigned at = shared + ORDERS + order;
-            int count = ordered(at, ORDER_COUNT);
-            if (count == 0)
-                return;
+            int count = 0;
+            if (!rehearses(order)) {
+                ring.wait_full();
+                count = ordered(at, ORDER_COUNT);
+                if (count == 0)
+                    return;
+            }
             if (GG_UPDATE && SLICES < 4 /* ptxas would spill */ && ordered(at, ORDER_FATE) != PUBLISH && (splits(p) == 1 || cluster_rank() == 0))
                 gg_fetch_c<double, TILE_M, TILE_N>(p, ordered(at, ORDER_M), ordered(at, ORDER_N), thread_index(), CONSUMERS);
             if (SLICES > 1)
@@ -320,7 +332,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                     where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, true>();
                     if (SLICES > 1 || splits(p) > 1)
                         return sums::template finish_share<true>(p, where, shared, slice);
-                    sums::template finish<true>(p, at, where);
+                    sums::template finish<true>(p, at, where, rehearses(order));
                     continue;
                 } else
                     multiply<singles, lines<false, SINGLES>, false>(ring, shared, count),
@@ -333,7 +345,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                     where = sums::template settle<lines<false, READS_A>, lines<false, READS_B>, false>();
             if (SLICES > 1 || splits(p) > 1)
                 return sums::template finish_share<false>(p, where, shared, slice);
-            sums::template finish<false>(p, at, where);
+            sums::template finish<false>(p, at, where, false);
         }
     }
 
@@ -394,41 +406,71 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             *pace_words(p) = 0;
     }
 
-    /* The producer, run by one thread. */
-    static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared)
-    {
+    static __device__ bool is_paced(const gg_args &p) { return PACED && p.k >= LONG && p.shared_tiles > 0 && work::whole_tiles(p) > 0; }
+
+    /* A piece of work, and where its tile begins. */
+    struct task {
         work piece;
-        unsigned order = shared + ORDERS, turn = 0;
-        const int whole = work::whole_tiles(p);
-        const bool paced = PACED && p.k >= LONG && p.shared_tiles > 0 && whole > 0;
-        bool waits = true;
-        for (int index = 0; piece.find(p, index); index++) {
-            int m, n;
-            if (paced)
+        int m, n;
+
+        /* Finds the block's task number `index`. False: it does not have so many. */
+        __device__ bool find(const gg_args &p, int index)
+        {
+            if (!piece.find(p, index))
+                return false;
+            if (is_paced(p))
                 work::template place<12>(p, piece.tile, m, n); /* bands of 12: 12×11 tiles at a time on 132 SMs */
             else
                 work::template place<8>(p, piece.tile, m, n);
             n += PAIR ? int(blockIdx.x) % TEAM * TILE_N : 0; /* a pair's tile is the tiles of its two blocks side by side */
-            int k = piece.first * TILE_K;
+            return true;
+        }
+
+        /* Tells the consumers. */
+        __device__ void order(const gg_args &p, unsigned at) const
+        {
+            give_order(at, ORDER_M, m);
+            give_order(at, ORDER_N, n);
+            give_order(at, ORDER_COUNT, piece.count);
+            give_order(at, ORDER_FATE, piece.fate);
+            give_order(at, ORDER_FIRST, piece.first_unit(p));
+        }
+
+        /* Starts the copies of the ring's stage, of the task's k step number `step`. */
+        __device__ void fill(const gg_args &p, const ring_type &ring, unsigned shared, int step) const
+        {
+            ring.expect_full(ring.stage, BYTES);
+            copy_stage(p, ring, shared + ring.stage * BYTES, m, n, (piece.first + step) * TILE_K);
+        }
+    };
+
+    /* The first copies start in run(), unless they wait for the other block of a pair. */
+    static constexpr int STARTED = !PAIR;
+
+    /* The producer, run by one thread. `next` is its first task, which the consumers have been told; any: there is one. */
+    static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared, task next, bool any)
+    {
+        unsigned order = shared + ORDERS, turn = 0;
+        const int whole = work::whole_tiles(p);
+        const bool paced = is_paced(p);
+        bool waits = true;
+        int step = any ? STARTED : 0;
+        ring.stage = step;
+        for (int index = 0; any; any = next.find(p, ++index), step = 0) {
+            const work &piece = next.piece;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
-            for (int step = 0; step < stages; step++) {
+            for (; step < stages; step++) {
                 if (paced && step % PACE == 0 && piece.tile < whole)
                     waits = keep_pace(p, turn++, waits);
                 if (index > 0 || step >= STAGES) /* the first STAGES stages are empty */
                     ring.wait_empty();
-                if (step == 0) {
-                    give_order(order, ORDER_M, m);
-                    give_order(order, ORDER_N, n);
-                    give_order(order, ORDER_COUNT, piece.count);
-                    give_order(order, ORDER_FATE, piece.fate);
-                    give_order(order, ORDER_FIRST, piece.first_unit(p));
-                }
-                const bool there = SLICES == 1 || step < piece.count;
-                ring.expect_full(ring.stage, there ? BYTES : 0);
-                if (there)
-                    copy_stage(p, ring, shared + ring.stage * BYTES, m, n, k);
+                if (index > 0 && step == 0)
+                    next.order(p, order);
+                if (SLICES == 1 || step < piece.count)
+                    next.fill(p, ring, shared, step);
+                else
+                    ring.expect_full(ring.stage, 0);
                 ring.next();
-                k += TILE_K;
             }
             order = next_order<STAGES>(order, shared + ORDERS);
         }
@@ -458,24 +500,33 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         const unsigned shared = (gg_shared(memory) + 1023) & ~1023u; /* aligned for the swizzle */
         ring_type ring(reinterpret_cast<uint64_t *>(memory + (shared - gg_shared(memory)) + RING_BYTES));
         const bool produces = threadIdx.x / 32 == CONSUMERS / 32;
-        if (produces && elect_one()) {
-            asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_a) : "memory");
-            asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_b) : "memory");
-            ring.init(1, GROUP / 32 * TEAM);
+        task first;
+        bool any = false;
+        if (produces) {
+            if (elect_one()) {
+                asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_a) : "memory");
+                asm volatile("prefetch.tensormap [%0];" ::"l"(&p.map_b) : "memory");
+                ring.init(1, GROUP / 32 * TEAM);
+            }
+            __syncwarp();
+            any = first.find(p, 0);
+            if (any && elect_one()) {
+                first.order(p, shared + ORDERS);
+                if (STARTED)
+                    first.fill(p, ring, shared, 0);
+            }
         }
         __syncwarp();
         if (PAIR)
             cluster_leave(); /* init has already done what the barriers need in memory ordering */
-        else if (produces) /* the producer waits for nobody */
-            asm volatile("bar.arrive 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
-        else if (threadIdx.x < CONSUMERS)
+        else if (threadIdx.x < CONSUMERS + 32)
             asm volatile("bar.sync 2, %0;" ::"n"(CONSUMERS + 32) : "memory");
         if (threadIdx.x >= CONSUMERS) {
             gg_give_registers<KEPT>();
             if (!produces)
                 gg_let_strips_start(p);
             else if (elect_one())
-                produce(p, ring, shared);
+                produce(p, ring, shared, first, any);
             __syncwarp();
             if (!PAIR && p.splits > 1) { /* matches the barriers of finish_share */
                 cluster_leave();
