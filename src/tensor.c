@@ -377,7 +377,7 @@ static const double SPLIT = 0.7;
 static const struct pass {
     double clocks, traffic;
 } RESIDUES = {0.76, 0.8}, RESTORE = {0.6, 0.95};
-static const double INT8_CHAIN = 10e-6;
+static const double INT8_CHAIN = 13.5e-6;
 
 static double pass_seconds(struct pass pass, double elements, double bytes, const struct gg_arch *arch)
 {
