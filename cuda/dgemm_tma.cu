@@ -349,17 +349,19 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
     }
 
-    /* Starts the copies of a stage: 16 k from k on. In a pair each block fetches half of A for both. */
-    static __device__ void copy_stage(const gg_args &p, const ring_type &ring, unsigned to, int m, int n, int k)
+    /* Starts the copies of a stage: 16 k from k on. SHARES: each block of a pair fetches half of A for both. */
+    template <bool SHARES> static __device__ void copy_stage(const gg_args &p, const ring_type &ring, unsigned to, int m, int n, int k)
     {
-        const int rank = PAIR ? int(blockIdx.x) % TEAM : 0;
+        const int rank = SHARES ? int(blockIdx.x) % TEAM : 0;
         if (p.a_kmajor) {
             constexpr int ROWS = TILE_M / TEAM;
-            copy_a(p, ring, to + rank * (ROWS * 128), k, m + rank * ROWS);
+#pragma unroll
+            for (int part = 0; part < (SHARES ? 1 : TEAM); part++)
+                copy_a<SHARES>(p, ring, to + (part + rank) * (ROWS * 128), k, m + (part + rank) * ROWS);
         } else {
 #pragma unroll
-            for (int box = 0; box < TILE_M / 16; box += TEAM)
-                copy_a(p, ring, to + (box + rank) * 2048, m + (box + rank) * 16, k);
+            for (int box = 0; box < TILE_M / 16; box += SHARES ? TEAM : 1)
+                copy_a<SHARES>(p, ring, to + (box + rank) * 2048, m + (box + rank) * 16, k);
         }
         if (p.b_kmajor)
             ring.copy_box(ring.stage, to + A_BYTES, &p.map_b, k, n);
@@ -370,9 +372,9 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
     }
 
-    static __device__ void copy_a(const gg_args &p, const ring_type &ring, unsigned to, int x, int y)
+    template <bool SHARES> static __device__ void copy_a(const gg_args &p, const ring_type &ring, unsigned to, int x, int y)
     {
-        if (PAIR)
+        if (SHARES)
             ring.copy_box_pair(ring.stage, to, &p.map_a, x, y);
         else
             ring.copy_box(ring.stage, to, &p.map_a, x, y);
@@ -437,24 +439,22 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         }
 
         /* Starts the copies of the ring's stage, of the task's k step number `step`. */
-        __device__ void fill(const gg_args &p, const ring_type &ring, unsigned shared, int step) const
+        template <bool SHARES> __device__ void fill(const gg_args &p, const ring_type &ring, unsigned shared, int step) const
         {
             ring.expect_full(ring.stage, BYTES);
-            copy_stage(p, ring, shared + ring.stage * BYTES, m, n, (piece.first + step) * TILE_K);
+            copy_stage<SHARES>(p, ring, shared + ring.stage * BYTES, m, n, (piece.first + step) * TILE_K);
         }
     };
 
-    /* The first copies start in run(), unless they wait for the other block of a pair. */
-    static constexpr int STARTED = !PAIR;
-
-    /* The producer, run by one thread. `next` is its first task, which the consumers have been told; any: there is one. */
+    /* The producer, run by one thread. `next` is its first task, which the consumers have been told and whose first copies are under way; any: there
+     * is one. */
     static __device__ void produce(const gg_args &p, ring_type ring, unsigned shared, task next, bool any)
     {
         unsigned order = shared + ORDERS, turn = 0;
         const int whole = work::whole_tiles(p);
         const bool paced = is_paced(p);
         bool waits = true;
-        int step = any ? STARTED : 0;
+        int step = any ? 1 : 0;
         ring.stage = step;
         for (int index = 0; any; any = next.find(p, ++index), step = 0) {
             const work &piece = next.piece;
@@ -467,7 +467,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 if (index > 0 && step == 0)
                     next.order(p, order);
                 if (SLICES == 1 || step < piece.count)
-                    next.fill(p, ring, shared, step);
+                    next.template fill<PAIR>(p, ring, shared, step);
                 else
                     ring.expect_full(ring.stage, 0);
                 ring.next();
@@ -512,8 +512,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             any = first.find(p, 0);
             if (any && elect_one()) {
                 first.order(p, shared + ORDERS);
-                if (STARTED)
-                    first.fill(p, ring, shared, 0);
+                first.template fill<false>(p, ring, shared, 0); /* does not wait for the other block of a pair */
             }
         }
         __syncwarp();
