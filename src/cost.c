@@ -443,7 +443,8 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
     if (again > 0)
         load = gg_ceil_div(all - again * room, sms);
     const double least = row->per_sm > 1 ? 1 / alone(row, cluster) : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
-    double clocks = (double)again * row->per_sm + gg_at_least((double)load, least);
+    const bool queued = gg_spreads(row, cluster) && groups > 1 && all > sms; /* see best_tma of select.c: memory is busy, and SMs take turns */
+    double clocks = queued ? (double)all / sms : (double)again * row->per_sm + gg_at_least((double)load, least);
     clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
     clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
     const double tile_bytes = (double)row->tile_m * row->tile_n * (double)gg_size(p->type);

@@ -155,6 +155,11 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
     }
 }
 
+/* More blocks than SMs, in clusters: at most so many clusters a tile, which is at most so large; at least so many k steps a block and blocks an
+ * SM. */
+enum { QUEUED_GROUPS = 5, QUEUED_TILE = 32 * 64, QUEUED_STEPS = 40 };
+static const double QUEUED_BLOCKS = 1.4;
+
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
@@ -195,6 +200,14 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         for (int groups = 1, next; groups <= most; groups = next) {
             next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
             way = whole, way.cluster = cluster, way.groups = groups;
+            consider(&best, way, p, arch);
+        }
+        /* Few tiles of a k so long that memory is what blocks wait for: more blocks than SMs have more loads under way. (128x128x16384 by 32x64 in
+         * 8x3 25.8 us, 8x2 26.8; 100x100x20000 in 8x3 27.3, 8x2 30.8; 96x128x30000 in 8x5 31.3, 8x2 35.2.) */
+        const int64_t crowded = gg_min(gg_spread(arch->sms, cluster) * row->per_sm / tiles, QUEUED_GROUPS);
+        if (cluster == GG_LARGEST_CLUSTER && gg_spreads(row, cluster) && row->tile_m * row->tile_n <= QUEUED_TILE && crowded > single &&
+            steps >= QUEUED_STEPS * cluster * crowded && (double)(tiles * cluster * crowded) >= QUEUED_BLOCKS * arch->sms) {
+            way = whole, way.cluster = cluster, way.groups = (int)crowded;
             consider(&best, way, p, arch);
         }
     }
