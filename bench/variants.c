@@ -16,7 +16,8 @@
  * replaces the contents of L2, as in bench. First is the library's kernel, twice: the difference of the two is the noise. Prints for each its time in
  * microseconds, the time relative to the first, and how far its C is from the first's: "same" to the bit, or the largest difference relative to the
  * largest element. What runs behind itself finds its instructions in the SMs' caches, which saves 1 to 4 us: with --launches 1 only the library's
- * second kernel does, and the unchanged kernel's cubin, if named too, shows what the others should be compared with. A cubin must not want more shared memory than the row in kernels.def has. */
+ * second kernel does, and the unchanged kernel's cubin, if named too, shows what the others should be compared with. A cubin must not want more
+ * shared memory than the row in kernels.def has. */
 #include <dlfcn.h>
 #include <getopt.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "dmma.cuh"
 #include "parts.cuh"
 #include "pipeline.cuh"
+#include "vector.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -263,14 +264,6 @@ template <typename ROW> struct dgemm_sums : ROW {
         }
     };
 
-    /* A store, but not a branch around it, if rehearsing. */
-    static __device__ void store_unless(bool rehearses, double2 *to, double2 v)
-    {
-        asm volatile("{ .reg .pred p; setp.eq.u32 p, %3, 0; @p st.global.v2.f64 [%0], {%1, %2}; }" ::"l"(to), "d"(v.x), "d"(v.y),
-                     "r"(unsigned(rehearses))
-                     : "memory");
-    }
-
     /* The sums of a piece go to C, or to the block that collects them. Slot s of a thread is two elements of one column of the tile. rehearses: its
      * caller has no piece, and nothing is stored. */
     template <bool TURNED> __device__ void finish(const gg_args &p, unsigned order, const map &where, bool rehearses)
@@ -292,7 +285,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
         } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(rehearses || out.plain(), 1)) {
             GG_EACH_SLOT
-                store_unless(rehearses, out.at(i, j, e), make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]));
+                gg_store_unless(rehearses, out.at(i, j, e), make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]));
         } else if (out.whole_pairs()) {
             GG_EACH_SLOT
                 if (out.inside(i, j, e))

@@ -394,12 +394,6 @@ __device__ inline double combine(const unsigned (&digit)[8])
     return fma(as_double(int(word(3)), word(2)), 0x1p64, as_double(int(word(1)), word(0)));
 }
 
-/* A store without a branch, past which nothing could be computed ahead. */
-__device__ inline void store_if(bool exists, double *to, double x)
-{
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.f64 [%0], %1; }" ::"l"(to), "d"(x), "r"(unsigned(exists)) : "memory");
-}
-
 /* A warp has half of the 32 pieces of 16 bytes that a warp of tensor_int8 stores of each of a tile's products: 16 rows by 2 of 4 pairs of columns,
  * and by those 8, 16 and 24 columns further on. Four lanes, each of which reads every fourth product, do two pieces, 4 bytes at a time: 2 rows, 8
  * apart, by 2 columns. Other lanes' pieces are beside them, so that 32 bytes are read and stored together.
@@ -458,7 +452,7 @@ __device__ void restore(const gg_args &p)
             const double exact = combine(digit) * power_of_two(-back_a[piece] - back_b[i]);
             const bool exists = 4 * piece < rows_left && 8 * i < columns_left;
             double *const to = c + 4 * piece + 8 * i * p.ldc;
-            store_if(exists, to, p.beta == 0 ? p.alpha * exact : fma(p.alpha, exact, p.beta * (exists ? *to : 0)));
+            gg_store_unless(!exists, to, p.beta == 0 ? p.alpha * exact : fma(p.alpha, exact, p.beta * (exists ? *to : 0)));
         }
 }
 } // namespace

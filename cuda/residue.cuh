@@ -82,21 +82,20 @@ __device__ inline unsigned gg_last_bytes(const unsigned (&r)[4])
     return __byte_perm(__byte_perm(r[0], r[1], 0x0040), __byte_perm(r[2], r[3], 0x0040), 0x5410);
 }
 
-/* The place of a pair of tiles, 256×256 of C. They go down the columns of a band of 8 rows of pairs, so that few distinct rows and columns are in use
- * at one time. */
+/* The place of a pair of tiles, 256×256 of C. They go down the columns of a band of GG_BAND rows of pairs, so that few distinct rows and columns are
+ * in use at one time. */
+constexpr int GG_BAND = 8;
 __device__ inline void gg_place_pair(int index, int rows, int columns, int &row, int &column)
 {
-    constexpr int GROUP = 8;
-    const int band = index / (GROUP * columns), in_band = index % (GROUP * columns), of_band = min(GROUP, rows - band * GROUP);
-    row = band * GROUP + in_band % of_band, column = in_band / of_band;
+    const int band = index / (GG_BAND * columns), in_band = index % (GG_BAND * columns), of_band = min(GG_BAND, rows - band * GG_BAND);
+    row = band * GG_BAND + in_band % of_band, column = in_band / of_band;
 }
 
 /* The index of the pair at that place. */
 __device__ inline unsigned gg_pair_index(unsigned row, unsigned column, unsigned rows, unsigned columns)
 {
-    constexpr unsigned GROUP = 8;
-    const unsigned band = row / GROUP, of_band = min(GROUP, rows - band * GROUP);
-    return band * GROUP * columns + column * of_band + row % GROUP;
+    const unsigned band = row / GG_BAND, of_band = min(unsigned(GG_BAND), rows - band * GG_BAND);
+    return band * GG_BAND * columns + column * of_band + row % GG_BAND;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* vector.cuh — 16 bytes of an operand, and copies to shared memory that do not wait. */
+/* vector.cuh — 16 bytes of an operand, stores that may not be, and copies to shared memory that do not wait. */
 #ifndef GG_VECTOR_CUH
 #define GG_VECTOR_CUH
 
@@ -25,6 +25,17 @@ template <bool ONCE, typename T> __device__ inline gg_vector<T> gg_load(const T 
         asm(GG_LOAD("") : "=&f"(r.x), "=&f"(r.y), "=&f"(r.z), "=&f"(r.w) : "l"(at), "r"(int(exists)));
 #undef GG_LOAD
     return to.v;
+}
+
+/* Stores without a branch, past which nothing could be computed ahead, and whose instructions are fetched even if nothing is stored. */
+__device__ inline void gg_store_unless(bool absent, double *to, double v)
+{
+    asm volatile("{ .reg .pred is; setp.eq.u32 is, %2, 0; @is st.global.f64 [%0], %1; }" ::"l"(to), "d"(v), "r"(unsigned(absent)) : "memory");
+}
+__device__ inline void gg_store_unless(bool absent, double2 *to, double2 v)
+{
+    asm volatile("{ .reg .pred is; setp.eq.u32 is, %3, 0; @is st.global.v2.f64 [%0], {%1, %2}; }" ::"l"(to), "d"(v.x), "d"(v.y), "r"(unsigned(absent))
+                 : "memory");
 }
 
 #if __CUDA_ARCH__ >= 800

@@ -155,10 +155,22 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
     }
 }
 
-/* More blocks than SMs, in clusters: at most so many clusters a tile, which is at most so large; at least so many k steps a block and blocks an
- * SM. */
-enum { QUEUED_GROUPS = 5, QUEUED_TILE = 32 * 64, QUEUED_STEPS = 40 };
-static const double QUEUED_BLOCKS = 1.4;
+/* Considers more blocks than SMs for few small FP64 tiles of a k so long that memory is what blocks wait for: more loads are under way then. At most
+ * so many clusters a tile, at least so many k steps a block and blocks an SM. (128x128x16384 by 32x64 in 8x3 25.8 us, 8x2 26.8; 100x100x20000 in 8x3
+ * 27.3, 8x2 30.8; 96x128x30000 in 8x5 31.3, 8x2 35.2. But 64x128x16384 in 8x6 20.1, 8x4 18.9.) */
+static void consider_queued(struct gg_choice *best, const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    enum { GROUPS = 5, TILE = 32 * 64, STEPS = 40, CLUSTER = GG_LARGEST_CLUSTER };
+    const double blocks = 1.4;
+    const struct gg_kernel *row = whole->kernel;
+    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k);
+    if (!gg_spreads(row, CLUSTER) || row->tile_m * row->tile_n > TILE)
+        return;
+    struct gg_choice way = *whole;
+    way.cluster = CLUSTER, way.groups = (int)gg_min(gg_spread(arch->sms, CLUSTER) * row->per_sm / tiles, GROUPS);
+    if (way.groups > 1 && steps >= STEPS * CLUSTER * way.groups && (double)(tiles * CLUSTER * way.groups) >= blocks * arch->sms)
+        consider(best, way, p, arch);
+}
 
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
@@ -202,15 +214,8 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
             way = whole, way.cluster = cluster, way.groups = groups;
             consider(&best, way, p, arch);
         }
-        /* Few tiles of a k so long that memory is what blocks wait for: more blocks than SMs have more loads under way. (128x128x16384 by 32x64 in
-         * 8x3 25.8 us, 8x2 26.8; 100x100x20000 in 8x3 27.3, 8x2 30.8; 96x128x30000 in 8x5 31.3, 8x2 35.2.) */
-        const int64_t crowded = gg_min(gg_spread(arch->sms, cluster) * row->per_sm / tiles, QUEUED_GROUPS);
-        if (cluster == GG_LARGEST_CLUSTER && gg_spreads(row, cluster) && row->tile_m * row->tile_n <= QUEUED_TILE && crowded > single &&
-            steps >= QUEUED_STEPS * cluster * crowded && (double)(tiles * cluster * crowded) >= QUEUED_BLOCKS * arch->sms) {
-            way = whole, way.cluster = cluster, way.groups = (int)crowded;
-            consider(&best, way, p, arch);
-        }
     }
+    consider_queued(&best, &whole, p, arch);
     return best;
 }
 
