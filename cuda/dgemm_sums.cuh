@@ -12,33 +12,40 @@
 
 /* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. In the registers of a
  * product the first neighbours come first for B, second for A. SINGLES: 8 bytes at a time. BESIDE: 8 bytes at a time, for a B beside an A that is
- * read in pairs, so that both have the same k. Each instruction of 8 or 16 bytes costs the products 1.2 clocks. */
-enum gg_reads { SINGLES, PAIRS, BESIDE };
+ * read in pairs, so that both have the same k. CROSSED: 8 bytes at a time, for an A that is not k-major: every other lane has its two rows the other
+ * way round. Each instruction of 8 or 16 bytes costs the products 1.2 clocks.
+ *
+ * The two rows of A that a lane has in a fragment are always neighbours, so that it stores 16 bytes of C without asking another lane, and lanes that
+ * store at one time have neighbouring rows. (Exchanges between lanes are code that runs once: without them 4096x4096x64 TN took 64.0 us, with them
+ * 66.1, 640x640x300 TN 16.3 and 17.3, 768 24.1 and 24.5.) */
+enum gg_reads { SINGLES, CROSSED, PAIRS, BESIDE };
 
 /* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which rows they are. k-major operands are [row][16 k], others boxes of 16 rows,
  * [16 k][16 rows]. Either way the lines have 128 bytes, and 16-byte piece c of a line lies at c ^ (line % 8). No two lanes of an instruction hit the
  * same bank. */
 template <bool KMAJOR_, gg_reads READS> struct lines {
-    static constexpr bool KMAJOR = KMAJOR_;
-    static_assert(READS != BESIDE || !KMAJOR, "a k-major B is read in pairs");
+    static constexpr bool KMAJOR = KMAJOR_, CROSSES = READS == CROSSED;
+    static_assert(READS == SINGLES || READS == PAIRS || !KMAJOR, "made for other operands");
 
     /* The row of a fragment's index g, half h. */
     static __device__ int row(int g, int h)
     {
-        if constexpr (READS == PAIRS)
+        if constexpr (READS == PAIRS && KMAJOR)
             return 2 * (((g / 2 & 1) | (g / 4 << 2)) ^ (g % 2 * 3)) + h;
         else if constexpr (READS == BESIDE)
             return g + 8 * h;
-        else if constexpr (KMAJOR)
-            return g % 4 * 2 + g / 4 + 8 * h;
-        else
+        else if constexpr (CROSSES)
+            return 2 * (g / 2 % 2 * 4 + g / 4 * 2 + g % 2) + (h ^ g % 2);
+        else if constexpr (READS == SINGLES && !KMAJOR)
             return g % 2 + g / 2 % 2 * 8 + g / 4 * 2 + 4 * h;
+        else
+            return 2 * g + h;
     }
 
     /* Where a lane's first element lies; all others are at an exclusive or and a constant from it. */
     static __device__ unsigned start(int lane)
     {
-        const int g = row(lane / 4, 0), q = lane % 4, k = READS == SINGLES ? q : 2 * q;
+        const int g = row(lane / 4, 0), q = lane % 4, k = READS == SINGLES || CROSSES ? q : 2 * q;
         return KMAJOR ? g * 128 + (k / 2 ^ g % 8) * 16 + k % 2 * 8 : k * 128 + (g / 2 ^ k) * 16 + g % 2 * 8;
     }
 
@@ -57,9 +64,9 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
                     if constexpr (READS == BESIDE)
                         load1(r[x][h], (at ^ (x * 16 + h * 64)) + x * 128 + i * 2048 + t * 1024);
                     else if constexpr (KMAJOR)
-                        load1(r[x][h], (at ^ (2 * t + x) * 32) + i * 2048 + h * 1024);
+                        load1(r[x][h], (at ^ ((2 * t + x) * 32 + h * 16)) + h * 128 + i * 2048);
                     else
-                        load1(r[x][h], (at ^ (x * 64 + h * 32)) + i * 2048 + t * 1024 + x * 512);
+                        load1(r[x][h], (at ^ (x * 64 + h * (CROSSES ? 8 : 32))) + i * 2048 + t * 1024 + x * 512);
     }
 };
 
@@ -88,8 +95,8 @@ struct dgemm_row {
     /* Where A is k-major and B is not, B's fragments can serve as the products' A: a warp's part of the tile is then transposed, and so are its
      * elements of C. */
     static constexpr bool TURNS = !AHEAD && SLICES == 1 && TILE_M % WARP_N == 0 && TILE_N % WARP_M == 0;
-    /* How A and B are read where neither has k contiguous: 128x128 is faster with both in singles. */
-    static constexpr gg_reads READS_A = FM < 4 ? PAIRS : SINGLES, READS_B = FM < 4 ? BESIDE : SINGLES;
+    /* How A and B are read where neither has k contiguous: 128x128 is faster with both 8 bytes at a time. */
+    static constexpr gg_reads READS_A = FM < 4 ? PAIRS : CROSSED, READS_B = FM < 4 ? BESIDE : SINGLES;
 
     /* No half tiles in pairs: one block of a pair would have all of a half tile's columns, which gains nothing, and the code costs 1 %. Larger tiles
      * are not shared. */
@@ -122,6 +129,12 @@ template <typename ROW> struct dgemm_sums : ROW {
 
     double sum[FM][FN][4];
 
+    static __device__ void exchange(double &x, double &y)
+    {
+        const double was = x;
+        x = y, y = was;
+    }
+
     static __device__ void consumer_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
 
     /* Where a lane's sums lie in a tile. That follows from how lanes read operands, and is the only thing in the epilogue that depends on the
@@ -144,28 +157,22 @@ template <typename ROW> struct dgemm_sums : ROW {
         rows *= WARP_M, columns *= WARP_N;
     }
 
-    /* Finds where the products left the lane's sums. If a lane has rows r and r + STEP, another has r + 1 and r + 1 + STEP: they exchange, so that
-     * each has two neighbours and can store 16 bytes. */
+    /* Finds where the products left the lane's sums, and puts neighbours of a column of C where slots want them. */
     template <typename A, typename B, bool TURNED> __device__ map settle()
     {
-        const int t = thread_index() % 32, step = A::row(0, 1) - A::row(0, 0);
-        int rows, columns, row = A::row(t / 4, 0);
+        const int t = thread_index() % 32, odd = B::row(0, 1) - B::row(0, 0);
+        const int row = A::row(t / 4, A::CROSSES && t / 4 % 2), column = B::row(t % 4 * 2, 0), next = B::row(t % 4 * 2 + 1, 0) - column;
+        int rows, columns;
         part_of_warp<TURNED>(rows, columns);
-        const int column = B::row(t % 4 * 2, 0), next = B::row(t % 4 * 2 + 1, 0) - column, odd = B::row(0, 1) - B::row(0, 0);
-        if (step != 1) {
-            constexpr int OTHER = A::KMAJOR ? 16 : 4;
-            const bool upper = t & OTHER;
-            row += upper ? step - 1 : 0;
+        if constexpr (A::CROSSES) {
 #pragma unroll
             for (int i = 0; i < FM; i++)
 #pragma unroll
                 for (int j = 0; j < FN; j++)
 #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        const double got = __shfl_xor_sync(~0u, upper ? sum[i][j][e] : sum[i][j][e + 2], OTHER);
-                        sum[i][j][e] = upper ? got : sum[i][j][e];
-                        sum[i][j][e + 2] = upper ? sum[i][j][e + 2] : got;
-                    }
+                    for (int e = 0; e < 2; e++)
+                        if (t / 4 % 2)
+                            exchange(sum[i][j][e], sum[i][j][e + 2]);
         }
         if constexpr (TURNED) {
             /* The two neighbours are in two fragments. */
@@ -174,12 +181,9 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
                 for (int j = 0; j < FN; j += 2)
 #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        const double other = sum[i][j + 1][e];
-                        sum[i][j + 1][e] = sum[i][j][e + 2];
-                        sum[i][j][e + 2] = other;
-                    }
-            return {columns, rows, column, row, next, step};
+                    for (int e = 0; e < 2; e++)
+                        exchange(sum[i][j + 1][e], sum[i][j][e + 2]);
+            return {columns, rows, column, row, next, 1};
         } else
             return {rows, columns, row, column, next, odd};
     }
