@@ -254,15 +254,16 @@ static void check_queued(void)
 {
     static const struct {
         int64_t m, n, k;
-        int groups;
-    } cases[] = {{128, 128, 16384, 3}, {96, 128, 30000, 5}, {100, 100, 20000, 3}, {128, 128, 6000, 1}, {64, 128, 16384, 4}, {64, 64, 65536, 8}};
+        int cluster, groups;
+    } cases[] = {{128, 128, 16384, 6, 4}, {96, 128, 30000, 8, 5}, {100, 100, 20000, 6, 4},
+                 {128, 128, 6000, 8, 1},  {64, 128, 16384, 8, 4}, {64, 64, 65536, 8, 8}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int layout = 0; layout < 4; layout++) {
             struct gg_gemm p = {.type = GG_D, .m = cases[i].m, .n = cases[i].n, .k = cases[i].k, .alpha = 1, .precision = GG_STRICT};
             p.a_kmajor = layout & 1, p.b_kmajor = layout & 2, p.a = p.b = p.c = (void *)4096;
             p.lda = p.a_kmajor ? p.k : p.m, p.ldb = p.b_kmajor ? p.k : p.n, p.ldc = p.m;
             const struct gg_choice choice = gg_select(&p, &gpus[2], NULL);
-            CHECK(choice.cluster == GG_LARGEST_CLUSTER && choice.groups == cases[i].groups, "%lldx%lldx%lld, layout %d: %s %d:%d", (long long)p.m,
+            CHECK(choice.cluster == cases[i].cluster && choice.groups == cases[i].groups, "%lldx%lldx%lld, layout %d: %s %d:%d", (long long)p.m,
                   (long long)p.n, (long long)p.k, layout, choice.kernel->name, choice.cluster, choice.groups);
         }
 }
