@@ -362,6 +362,9 @@ template <typename ROW> struct dgemm_sums : ROW {
                               : SLOTS / SLICES % 3 == 0 && MOST * SLICES == 4 ? 3
                               : MOST * SLICES < 16                            ? 16 / (MOST * SLICES)
                                                                               : 1;
+        /* Other clusters' parts that are loaded at one time, of all slots of a batch; 0: of one slot after another, which is shorter code, as a call of
+         * 10 us needs it. (256x256x8192 by 64x64_halves in 2x4 34.0 us, slot by slot 36.5; 128x128x16384 by 64x64 in 4x7 34.0 and 37.2.) */
+        constexpr int TOGETHER = SLOTS <= 8 ? 0 : BATCH > 4 ? 1 : BATCH > 1 ? 8 / BATCH : 4;
         constexpr bool EXACT = MOST == 1 && SLOTS / SLICES % BATCH == 0 && SLOTS % SLICES == 0;
         const bool plain = fate == WHOLE && out.plain(), whole_pairs = fate == WHOLE && out.whole_pairs();
         const bool reads = GG_UPDATE && fate != PUBLISH;
@@ -418,6 +421,23 @@ template <typename ROW> struct dgemm_sums : ROW {
                     if (const unsigned s = s0 + b; int(s) < end)
                         was[b] = out.old(s % FM, s / FM / 2, s / FM % 2);
             wait();
+            if constexpr (TOGETHER > 0)
+                add_parts<TOGETHER>(
+                    first, unit,
+                    [&](int from) {
+                        struct {
+                            double2 of[BATCH];
+                        } w;
+#pragma unroll
+                        for (int b = 0; b < BATCH; b++)
+                            w.of[b] = __ldcg(part(p, from, thread, min(s0 + b, end - 1)));
+                        return w;
+                    },
+                    [&](const auto &w) {
+#pragma unroll
+                        for (int b = 0; b < BATCH; b++)
+                            v[b][0].x += w.of[b].x, v[b][0].y += w.of[b].y;
+                    });
 #pragma unroll
             for (int b = 0; b < BATCH; b++) {
                 const int s = s0 + b;
@@ -428,7 +448,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     continue;
                 }
 #pragma unroll 8
-                for (int from = first; from < unit; from++) {
+                for (int from = first; TOGETHER == 0 && from < unit; from++) {
                     const double2 w = __ldcg(part(p, from, thread, s));
                     v[b][0].x += w.x, v[b][0].y += w.y;
                 }

@@ -126,8 +126,9 @@ enum { GPC = 16 };
  * that takes among single blocks, which have added up nothing among themselves (256x256x16384 in 16 blocks a tile 60.4 us, in 8 pairs 55.8). */
 enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16, ONCE_SINGLE = 1000 };
 
-/* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (256x256x16384 in 4 clusters of two 54 us, by shared tiles 76.) */
-enum { HALVES_PART = 6500, HALVES_PARTS = 6 };
+/* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (In two to four clusters of two 320x168x14384 takes 47.4 us, by shared
+ * tiles of 64x64 52.7, 592x168x7120 43.8 and 49.0, 312x192x16256 52.7 and 57.8, but 200x272x13376 56.2 and 55.0.) */
+enum { HALVES_PART = 4000, HALVES_PARTS = 6 };
 
 /* Share of the memory bandwidth that a GG_SKINNY row reaches, where k is not contiguous in the large operand and where it is; the least seconds of
  * its blocks; and those for adding up each piece of k, if they are fewer than GG_MANY_PIECES and if they are not. (16x500x500 18 to 27 us.) */
