@@ -10,7 +10,7 @@
  *
  *   nvcc -cubin -arch=sm_90a -O3 -std=c++17 -Icuda -DGG_UPDATE=0 -Xptxas -O1 -o orders/1.cubin changed/sgemm_tma_once.cu
  *
- * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1.
+ * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1. GG_WHOLE=1 is what the library itself launches where no tile is cut.
  *
  * The contestants take turns, `launches` calls each, for so many rounds; the median of the rounds counts. --cold: before each call a fill of 256 MB
  * replaces the contents of L2, as in bench. First is the library's kernel, twice: the difference of the two is the noise. Prints for each its time in
@@ -108,12 +108,16 @@ static void add(const char *name, CUfunction function, const struct gg_gemm *p, 
 static void run(const struct contestant *c, const struct gg_gemm *p)
 {
     struct gg_device_state *state = gg_state_of(dev);
-    _Atomic(CUfunction) *place = &state->functions[update][row - gg_kernels];
-    const CUfunction own = atomic_load(place);
-    if (c->function)
-        atomic_store(place, c->function);
+    CUfunction own[GG_IMAGES];
+    for (int which = 0; which < GG_IMAGES; which++) {
+        _Atomic(CUfunction) *place = &state->functions[which][row - gg_kernels];
+        own[which] = atomic_load(place);
+        if (c->function)
+            atomic_store(place, c->function);
+    }
     need(gg_launch(dev, &c->choice, p, stream), c->name);
-    atomic_store(place, own);
+    for (int which = 0; c->function && which < GG_IMAGES; which++)
+        atomic_store(&state->functions[which][row - gg_kernels], own[which]);
 }
 
 static double timed(const struct contestant *c, const struct gg_gemm *p)
@@ -259,7 +263,7 @@ int main(int argc, char **argv)
         case 'u': update = true; break;
         default: return 64;
         }
-    update = update && row && row->image[0] != row->image[1];
+    update = update && row && row->image[GG_IMAGE_ANY] != row->image[GG_IMAGE_UPDATE];
     if (!row || rounds < 1 || rounds > MOST_ROUNDS || launches < 1 || launches > MOST_ROUNDS) {
         fprintf(stderr,
                 "usage: variants --row ROW [--sizes ...] [--layouts ...] [--cut CLUSTER:GROUPS:SPLITS]... [--rounds 9] [--launches 4] [--cold]"

@@ -1,6 +1,6 @@
 # cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>, and
-# gg_image_<stem>_update for calls that read C. They are the same image where both kinds of calls run the same code, else the file is compiled twice,
-# with GG_UPDATE 0 and 1 (cuda/tile.cuh). The
+# gg_image_<stem>_update for calls that read C and gg_image_<stem>_whole for calls that do not and cut no tile. They are the same image where all calls
+# run the same code, else the file is compiled several times, with GG_UPDATE and GG_WHOLE 0 or 1 (cuda/tile.cuh). The
 # report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would
 # link the CUDA runtime, which the library does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
@@ -70,22 +70,27 @@ function(gpugemm_embed_kernels result)
   foreach(kernel ${kernels})
     cmake_path(GET kernel STEM stem)
     set(image ${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem})
-    set(update ${image})
-    set(compilations ${stem})
+    set(kinds "")
     if(stem MATCHES "^(dgemm.*|multistage.*|panel|sgemm.*|tensor(_once|_pair)?|tiled)$")
-      set(update ${image}_update)
-      list(APPEND compilations ${stem}_update)
+      list(APPEND kinds _update)
+    endif()
+    if(stem MATCHES "^dgemm_tma$")
+      list(APPEND kinds _whole)
     endif()
     set(level 3)
     if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")
       set(level 1) # the reason is in cuda/ffma.cuh
     endif()
-    foreach(compilation ${compilations})
+    set(binaries)
+    foreach(kind IN LISTS kinds ITEMS "")
+      set(compilation ${stem}${kind})
       set(out ${CMAKE_CURRENT_BINARY_DIR}/cuda/${compilation})
+      list(APPEND binaries ${out}.fatbin)
       set(define)
-      if(compilations MATCHES ";")
-        string(REGEX MATCH "_update$" is_update ${compilation})
-        set(define -DGG_UPDATE=$<BOOL:${is_update}>)
+      if(kinds)
+        string(COMPARE EQUAL "${kind}" _update is_update)
+        string(COMPARE EQUAL "${kind}" _whole is_whole)
+        set(define -DGG_UPDATE=$<BOOL:${is_update}> -DGG_WHOLE=$<BOOL:${is_whole}>)
       endif()
       add_custom_command(OUTPUT ${out}.fatbin
         COMMAND sh -c "\"$0\" \"$@\" 2> '${out}.log' || { cat '${out}.log' >&2; exit 1; }; grep -i 'warning' '${out}.log' >&2 || :"
@@ -93,25 +98,29 @@ function(gpugemm_embed_kernels result)
                 -MD -MF ${out}.d -MT ${out}.fatbin -o ${out}.fatbin ${kernel}
         DEPENDS ${kernel} DEPFILE ${out}.d COMMENT "Compiling kernels ${compilation}" VERBATIM)
     endforeach()
-    if(update STREQUAL image)
-      set(second "    .set gg_image_${stem}_update, gg_image_${stem}")
-    else()
-      set(second "    .balign 64\ngg_image_${stem}_update:\n    .incbin \"${update}.fatbin\"\n    .size gg_image_${stem}_update, . - gg_image_${stem}_update")
-    endif()
+    set(others "")
+    foreach(kind _update _whole)
+      set(other gg_image_${stem}${kind})
+      string(APPEND others "    .globl ${other}\n    .hidden ${other}\n    .type ${other}, %object\n")
+      if(kind IN_LIST kinds)
+        string(APPEND others "    .balign 64\n${other}:\n    .incbin \"${image}${kind}.fatbin\"\n    .size ${other}, . - ${other}\n")
+      else()
+        string(APPEND others "    .set ${other}, gg_image_${stem}\n")
+      endif()
+    endforeach()
     file(CONFIGURE OUTPUT ${image}.S @ONLY CONTENT [[
     .section .rodata
     .balign 64
-    .globl gg_image_@stem@, gg_image_@stem@_update
-    .hidden gg_image_@stem@, gg_image_@stem@_update
+    .globl gg_image_@stem@
+    .hidden gg_image_@stem@
     .type gg_image_@stem@, %object
-    .type gg_image_@stem@_update, %object
 gg_image_@stem@:
     .incbin "@image@.fatbin"
     .size gg_image_@stem@, . - gg_image_@stem@
-@second@
+@others@
     .section .note.GNU-stack, "", %progbits
 ]])
-    set_property(SOURCE ${image}.S APPEND PROPERTY OBJECT_DEPENDS ${image}.fatbin ${update}.fatbin)
+    set_property(SOURCE ${image}.S APPEND PROPERTY OBJECT_DEPENDS ${binaries})
     list(APPEND images ${image}.S)
   endforeach()
   set(${result} ${images} PARENT_SCOPE)

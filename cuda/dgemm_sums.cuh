@@ -189,7 +189,11 @@ template <typename ROW> struct dgemm_sums : ROW {
     }
 
     /* Blocks of a cluster that share a tile's k. */
-    static __device__ int splits(const gg_args &p) { return PAIR ? 1 : p.splits; }
+    static __device__ int splits(const gg_args &p) { return PAIR || GG_WHOLE ? 1 : p.splits; }
+
+    /* What the producer has told about the piece's sums (struct gg_piece), and the first unit whose parts are added here. */
+    static __device__ int fate_of(unsigned order) { return GG_WHOLE ? WHOLE : ordered(order, ORDER_FATE); }
+    static __device__ int first_of(unsigned order, int unit) { return GG_WHOLE ? unit : ordered(order, ORDER_FIRST); }
 
     /* Slot s of this thread in the part of a unit (a block or a cluster; in a pair, a block's half). */
     static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
@@ -273,11 +277,11 @@ template <typename ROW> struct dgemm_sums : ROW {
     template <bool TURNED> __device__ void finish(const gg_args &p, unsigned order, const map &where, bool rehearses)
     {
         const int thread = thread_index(), unit = blockIdx.x / TEAM, rank = blockIdx.x % TEAM, m = rehearses ? 0 : ordered(order, ORDER_M),
-                  n = rehearses ? 0 : ordered(order, ORDER_N), fate = rehearses ? WHOLE : ordered(order, ORDER_FATE),
-                  first = rehearses ? unit : ordered(order, ORDER_FIRST);
+                  n = rehearses ? 0 : ordered(order, ORDER_N), fate = rehearses ? WHOLE : fate_of(order),
+                  first = rehearses ? unit : first_of(order, unit);
         if (fate == COLLECT)
             await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
-        for (int from = first * TEAM + rank; from < int(blockIdx.x); from += TEAM)
+        for (int from = first * TEAM + rank; !GG_WHOLE && from < int(blockIdx.x); from += TEAM)
 #pragma unroll
             for (int s = 0; s < SLOTS; s++) {
                 const double2 v = __ldcg(part(p, from, thread, s));
@@ -318,11 +322,11 @@ template <typename ROW> struct dgemm_sums : ROW {
      * arriving and waiting, as a block has nothing else to do at this point. */
     template <bool TURNED> __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
     {
-        const bool cluster = SLICES == 1 || splits(p) > 1;
+        const bool cluster = !GG_WHOLE && (SLICES == 1 || splits(p) > 1);
         const int thread = thread_index(), in_group = thread - slice * GROUP, rank = cluster ? cluster_rank() : 0,
                   unit = cluster ? cluster_index() : int(blockIdx.x);
         const unsigned order = shared + ORDERS;
-        const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = ordered(order, ORDER_FATE), first = ordered(order, ORDER_FIRST);
+        const int m = ordered(order, ORDER_M), n = ordered(order, ORDER_N), fate = fate_of(order), first = first_of(order, unit);
         consumer_barrier(); /* after this the ring's memory is free: all stages have been read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
@@ -421,7 +425,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     if (const unsigned s = s0 + b; int(s) < end)
                         was[b] = out.old(s % FM, s / FM / 2, s / FM % 2);
             wait();
-            if constexpr (TOGETHER > 0)
+            if constexpr (TOGETHER > 0 && !GG_WHOLE)
                 add_parts<TOGETHER>(
                     first, unit,
                     [&](int from) {
@@ -448,7 +452,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     continue;
                 }
 #pragma unroll 8
-                for (int from = first; TOGETHER == 0 && from < unit; from++) {
+                for (int from = first; TOGETHER == 0 && !GG_WHOLE && from < unit; from++) {
                     const double2 w = __ldcg(part(p, from, thread, s));
                     v[b][0].x += w.x, v[b][0].y += w.y;
                 }

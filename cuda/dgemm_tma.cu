@@ -103,12 +103,12 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
     /* Finds the unit's piece number `index`. False: it does not have so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        if (!PAIR && (ONCE || p.splits > 1)) {
+        if (!PAIR && (ONCE || (!GG_WHOLE && p.splits > 1))) {
             base::find_in_cluster_soon(p);
             return index == 0;
         }
         const int length = base::steps(p), whole = base::whole_tiles(p), units = gridDim.x / TEAM, unit = blockIdx.x / TEAM;
-        if (p.groups > 1) {
+        if (!GG_WHOLE && p.groups > 1) {
             find_even(p, unit, units);
             return index == 0;
         }
@@ -315,7 +315,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 if (count == 0)
                     return;
             }
-            if (GG_UPDATE && SLICES < 4 /* ptxas would spill */ && ordered(at, ORDER_FATE) != PUBLISH && (splits(p) == 1 || cluster_rank() == 0))
+            if (GG_UPDATE && SLICES < 4 /* ptxas would spill */ && sums::fate_of(at) != PUBLISH && (splits(p) == 1 || cluster_rank() == 0))
                 gg_fetch_c<double, TILE_M, TILE_N>(p, ordered(at, ORDER_M), ordered(at, ORDER_N), thread_index(), CONSUMERS);
             if (SLICES > 1)
                 count = (count - slice + SLICES - 1) / SLICES;
@@ -527,7 +527,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             else if (elect_one())
                 produce(p, ring, shared, first, any);
             __syncwarp();
-            if (!PAIR && p.splits > 1) { /* matches the barriers of finish_share */
+            if (splits(p) > 1) { /* matches the barriers of finish_share */
                 cluster_leave();
                 cluster_leave();
             }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "gpu.h"
+#include "kernels.h"
 
 /* The driver's functions. Filled when gg_driver_load() has returned true, which it has when the state is READY. */
 struct gg_driver {
@@ -51,8 +52,8 @@ struct gg_device_state {
     CUcontext context;
     unsigned long long id; /* of the context: after a reset by the program the same handle comes back with another id */
     pthread_mutex_t lock;
-    CUmodule modules[2][KERNELS]; /* of each image, by row; rows of one image share the first's */
-    _Atomic(CUfunction) functions[2][KERNELS];
+    CUmodule modules[GG_IMAGES][KERNELS]; /* of each image, by row; rows of one image share the first's */
+    _Atomic(CUfunction) functions[GG_IMAGES][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
 };

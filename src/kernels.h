@@ -50,10 +50,14 @@ enum gg_role {
     GG_FETCH             /* copies from page-locked memory */
 };
 
+/* What a kernel's code was compiled for (cmake/cuda.cmake): any call with beta == 0, calls that read C, and those with beta == 0 that do not cut the k
+ * of a tile. */
+enum gg_image { GG_IMAGE_ANY, GG_IMAGE_UPDATE, GG_IMAGE_WHOLE, GG_IMAGES };
+
 /* A row of cuda/kernels.def. Its columns are explained there. */
 struct gg_kernel {
     const char *name;
-    const void *image[2]; /* the embedded fat binaries of its .cu file: [1] for calls that read C (beta != 0). They may be the same */
+    const void *image[GG_IMAGES]; /* the embedded fat binaries of its .cu file. They may be the same */
     enum gg_type type;
     enum gg_role role;
     int cc_min, cc_max;

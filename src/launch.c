@@ -212,10 +212,13 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     int64_t blocks = args->shared_tiles > 0 ? choice->splits : tiles * args->groups * args->splits;
     if (args->splits == 1 && row->role != GG_TMA_ONCE)
         blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm / team);
+    /* Shared tiles of so short a k stay whole: see run_start of parts.cuh. */
+    const bool shares = args->shared_tiles > 0 && gg_ceil_div(plan.pass, row->tile_k) >= 2 * GG_SHORTEST_RUN;
+    const bool whole = args->splits == 1 && args->groups == 1 && !shares;
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;
-    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = args->splits > 1 ? (unsigned)args->splits : 0};
+    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = args->splits > 1 ? (unsigned)args->splits : 0, .whole = whole};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);
         args->a = (const char *)p->a + k0 * (p->a_kmajor ? 1 : p->lda) * (int64_t)gg_size(p->type);

@@ -183,8 +183,8 @@ static int shared_bytes(const struct gg_device *dev, const struct gg_kernel *ker
     return alone && kernel->smem > 48 * 1024 && kernel->smem < half ? half : kernel->smem;
 }
 
-/* `which` of the row's images. Under the lock. */
-static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, int which)
+/* Under the lock. */
+static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
 {
     struct gg_device_state *state = gg_state_of(dev);
     int row = (int)(kernel - gg_kernels), first = 0;
@@ -205,10 +205,10 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
     return function;
 }
 
-static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel, bool reads_c)
+static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
 {
     struct gg_device_state *state = gg_state_of(dev);
-    const int which = reads_c && kernel->image[0] != kernel->image[1];
+    which = kernel->image[which] == kernel->image[GG_IMAGE_ANY] ? GG_IMAGE_ANY : which;
     CUfunction function = atomic_load_explicit(&state->functions[which][kernel - gg_kernels], memory_order_acquire);
     if (!function) {
         pthread_mutex_lock(&state->lock);
@@ -221,7 +221,8 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
 /* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
 static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
 {
-    const CUfunction function = function_of(dev, kernel, ((const struct gg_args *)args)->beta != 0);
+    const bool reads_c = ((const struct gg_args *)args)->beta != 0;
+    const CUfunction function = function_of(dev, kernel, reads_c ? GG_IMAGE_UPDATE : grid.whole ? GG_IMAGE_WHOLE : GG_IMAGE_ANY);
     void *parameters[] = {(void *)args};
     const bool clusters = grid.cluster > 1;
     const unsigned shared = (unsigned)shared_bytes(dev, kernel, grid.alone);
