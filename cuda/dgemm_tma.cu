@@ -27,7 +27,9 @@
  * stage took 460 to 640 clocks, its products 256 in 32×64.
  *
  * A call of 10 us whose code is not in the SMs' caches, because another kernel ran before, waits up to 2 us for instructions. So the code up to the
- * first copies is in one piece, and waits for no other warp: 384, 512 and 768 5 % faster (bench/results/launches-2026-11-27.txt).
+ * first copies is in one piece, and waits for no other warp: 384, 512 and 768 5 % faster (bench/results/launches-2026-11-27.txt). And calls
+ * that cut no tile have code without all that adds up parts (GG_WHOLE of tile.cuh): 384 and 512 another 9 %, 640x640x300 14 %
+ * (bench/results/whole-2026-11-27.txt).
  *
  * The parameters of a row, how its lanes read operands and what becomes of their sums are in dgemm_sums.cuh.
  *
