@@ -425,7 +425,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     if (const unsigned s = s0 + b; int(s) < end)
                         was[b] = out.old(s % FM, s / FM / 2, s / FM % 2);
             wait();
-            if constexpr (TOGETHER > 0 && !GG_WHOLE)
+            if constexpr (TOGETHER > 0)
                 add_parts<TOGETHER>(
                     first, unit,
                     [&](int from) {
@@ -452,7 +452,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                     continue;
                 }
 #pragma unroll 8
-                for (int from = first; TOGETHER == 0 && !GG_WHOLE && from < unit; from++) {
+                for (int from = first; TOGETHER == 0 && from < unit; from++) {
                     const double2 w = __ldcg(part(p, from, thread, s));
                     v[b][0].x += w.x, v[b][0].y += w.y;
                 }

@@ -105,8 +105,9 @@ template <typename T> __device__ inline void gg_store(const gg_args &p, T *c, T 
     *c = p.beta == 0 ? T(p.alpha) * sum : T(p.alpha) * sum + T(p.beta) * *c;
 }
 
-/* Files whose kernels read C are compiled twice (cmake/cuda.cmake): with GG_UPDATE 0 for beta == 0, where C is only written, and 1 for calls that
- * read it. One code for both was slower where C is not read, 2 to 9 % in short calls: it is longer, and ptxas arranges its main loops differently. */
+/* Files whose kernels read C are compiled for that too (cmake/cuda.cmake): with GG_UPDATE 0 for beta == 0, where C is only written, and 1 for calls
+ * that read it. One code for both was slower where C is not read, 2 to 9 % in short calls: it is longer, and ptxas arranges its main loops
+ * differently. */
 
 /* If C is read: asks for ROWS × COLUMNS of it from (m, n) on to be brought to L2, 128 bytes with each instruction. Called by `threads` threads before
  * they multiply, because a tile's C is read when nothing else is left to do. (One thread with cp.async.bulk.prefetch takes 43 clocks a column.) */
@@ -130,7 +131,7 @@ template <typename T, int ROWS, int COLUMNS> __device__ inline void gg_fetch_c(c
 #define GG_WHOLE 0
 #endif
 
-#ifdef GG_UPDATE /* what stores to C, in files that are compiled twice */
+#ifdef GG_UPDATE /* what stores to C, in files that may read it */
 
 /* Calls put(x, old(x)) for x = 0 … COUNT - 1. Where C is read AT_ONCE loads are under way together: no compiler moves a load before a store to C, so
  * loads and stores in turn wait for memory one after the other. */

@@ -115,8 +115,8 @@ enum { EVEN_PARTS = 3100, EVEN_PART = 1280 };
  * 32x64 in clusters of 8 35.5 us, predicted 29.6 without it.) */
 static const double SPREAD_AGAIN = 1.15;
 
-/* What small FP64 tiles multiply, whatever they could, where blocks wait for memory, and clocks that those take longer that are wide. (128x128x16384
- * in four clusters of 6 a tile by 64x32 25.2 us, by 32x64 25.8.) */
+/* Where more blocks than SMs wait for memory (consider_queued of select.c): the rate, which does not depend on the row, and clocks that tiles take
+ * longer that are wider than tall. (128x128x16384 in four clusters of 6 a tile by 64x32 25.2 us, by 32x64 25.8.) */
 enum { QUEUED_RATE = 201, QUEUED_WIDE = 1000 };
 
 /* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
@@ -448,7 +448,7 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
     if (again > 0)
         load = gg_ceil_div(all - again * room, sms);
     const double least = row->per_sm > 1 ? 1 / alone(row, cluster) : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
-    const bool queued = gg_spreads(row, cluster) && groups > 1 && all > sms; /* see consider_queued of select.c: memory is busy, and SMs take turns */
+    const bool queued = gg_spreads(row, cluster) && groups > 1 && all > sms; /* memory is busy, and SMs take turns */
     double clocks = queued ? (double)all / sms * row->rate / QUEUED_RATE : (double)again * row->per_sm + gg_at_least((double)load, least);
     clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
     clocks += queued && row->tile_m < row->tile_n ? QUEUED_WIDE : 0;

@@ -149,8 +149,8 @@ struct gg_dim {
     bool whole;       /* no tile's k is cut among blocks */
 };
 
-/* Enqueues the __global__ with the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the fat binary that the row has
- * for such calls and raises its shared-memory limit at first use. */
+/* Enqueues the __global__ with the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary for such
+ * calls and raises its shared-memory limit at first use. */
 bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
 
 /* The same for a kernel that itself waits for the kernels before it (gate.cuh): its blocks may start while those still run (programmatic dependent

@@ -50,8 +50,8 @@ enum gg_role {
     GG_FETCH             /* copies from page-locked memory */
 };
 
-/* What a kernel's code was compiled for (cmake/cuda.cmake): any call with beta == 0, calls that read C, and those with beta == 0 that do not cut the k
- * of a tile. */
+/* The calls that machine code was compiled for (cmake/cuda.cmake): any with beta == 0; those that read C; those with beta == 0
+ * that cut no tile's k. */
 enum gg_image { GG_IMAGE_ANY, GG_IMAGE_UPDATE, GG_IMAGE_WHOLE, GG_IMAGES };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */
@@ -114,6 +114,10 @@ enum { GG_PACK_MIB = 512 };
 
 /* Fewest k steps in a part of a shared tile (GG_SHORTEST_PART of cuda/tile.cuh). */
 enum { GG_SHORTEST_RUN = 8 };
+
+/* Is a tile of so many k steps too short to be cut, even where blocks share tiles unevenly? Each then has a run of whole tiles, because a run's ends
+ * are moved to an edge of a tile that is nearer than GG_SHORTEST_RUN (run_start of cuda/parts.cuh). FP64 only; FP32 cuts from GG_SHORTEST_RUN on. */
+static inline bool gg_stays_whole(int64_t steps) { return steps < 2 * GG_SHORTEST_RUN; }
 
 static inline bool gg_is_gemv(const struct gg_kernel *row) { return row->role >= GG_GEMV && row->role <= GG_GEMV_SINGLE; }
 

@@ -212,9 +212,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     int64_t blocks = args->shared_tiles > 0 ? choice->splits : tiles * args->groups * args->splits;
     if (args->splits == 1 && row->role != GG_TMA_ONCE)
         blocks = gg_min(blocks, (int64_t)dev->arch.sms * row->per_sm / team);
-    /* Shared tiles of so short a k stay whole: see run_start of parts.cuh. */
-    const bool shares = args->shared_tiles > 0 && gg_ceil_div(plan.pass, row->tile_k) >= 2 * GG_SHORTEST_RUN;
-    const bool whole = args->splits == 1 && args->groups == 1 && !shares;
+    const bool cut_evenly = args->splits > 1 || args->groups > 1, shares = args->shared_tiles > 0;
+    const bool whole = !cut_evenly && (!shares || gg_stays_whole(gg_ceil_div(plan.pass, row->tile_k)));
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;

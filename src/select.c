@@ -158,8 +158,8 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
 
 /* Considers more blocks than SMs for few small FP64 tiles of a k so long that memory is what blocks wait for: more loads are under way then. At most
  * so many clusters a tile, at least so many k steps a block and blocks an SM. (128x128x16384 by 32x64 in 8x3 25.8 us, 8x2 26.8; 100x100x20000 in 8x3
- * 27.3, 8x2 30.8; 96x128x30000 in 8x5 31.3, 8x2 35.2. But 64x128x16384 in 8x6 20.1, 8x4 18.9.) Four clusters of 6 stand
- * for three of 8 where they find room: 1 to 3 % faster. */
+ * 27.3, 8x2 30.8; 96x128x30000 in 8x5 31.3, 8x2 35.2. But 64x128x16384 in 8x6 20.1, 8x4 18.9.) Four clusters of 6 stand for three of 8
+ * where they find room: 1 to 3 % faster. */
 static void consider_queued(struct gg_choice *best, const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     enum { GROUPS = 5, TILE = 32 * 64, STEPS = 40, CLUSTER = GG_LARGEST_CLUSTER };
@@ -196,7 +196,7 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         consider_even(&best, &whole, p, arch);
     /* k too short to be cut: "sharing" then gives each block a run of adjacent whole tiles. 4096x4096x64: 1.03 times as fast, 16384x128x128: 1.12. */
     const int full = arch->sms * row->per_sm / gg_team(row);
-    if (p->type == GG_D && steps < least && !once && tiles > full && sharers(row, p, arch) == full)
+    if (p->type == GG_D && gg_stays_whole(steps) && !once && tiles > full && sharers(row, p, arch) == full)
         best.splits = full;
     /* Large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU. */
     if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64))
