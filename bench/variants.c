@@ -10,7 +10,7 @@
  *
  *   nvcc -cubin -arch=sm_90a -O3 -std=c++17 -Icuda -DGG_UPDATE=0 -Xptxas -O1 -o orders/1.cubin changed/sgemm_tma_once.cu
  *
- * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1. Where no tile is cut the library's own is compiled with GG_WHOLE=1.
+ * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1. The library's own have GG_WHOLE=1 where no tile is cut.
  *
  * The contestants take turns, `launches` calls each, for so many rounds; the median of the rounds counts. --cold: before each call a fill of 256 MB
  * replaces the contents of L2, as in bench. First is the library's kernel, twice: the difference of the two is the noise. Prints for each its time in
