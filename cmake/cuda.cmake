@@ -1,8 +1,8 @@
-# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>, and
-# gg_image_<stem>_update for calls that read C and gg_image_<stem>_whole for those that do not and cut no tile. They are the same image where all calls
-# run the same code, else the file is compiled several times, with GG_UPDATE and GG_WHOLE 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and
-# spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would link the CUDA runtime, which the
-# library does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
+# cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>,
+# gg_image_<stem>_update for calls that read C, and of each a gg_image_…_whole for those that cut no tile. They are the same image where all calls run
+# the same code, else the file is compiled several times, with GG_UPDATE and GG_WHOLE 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and spills
+# is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would link the CUDA runtime, which the library
+# does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
 if(GPUGEMM_CUDA)
   find_program(GPUGEMM_NVCC nvcc HINTS $ENV{CUDACXX} ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin DOC "The CUDA compiler")
@@ -75,7 +75,7 @@ function(gpugemm_embed_kernels result)
       list(APPEND kinds _update)
     endif()
     if(stem MATCHES "^dgemm_tma$")
-      list(APPEND kinds _whole)
+      list(APPEND kinds _whole _update_whole)
     endif()
     set(level 3)
     if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")
@@ -88,8 +88,8 @@ function(gpugemm_embed_kernels result)
       list(APPEND binaries ${out}.fatbin)
       set(define)
       if(kinds)
-        string(COMPARE EQUAL "${kind}" _update is_update)
-        string(COMPARE EQUAL "${kind}" _whole is_whole)
+        string(REGEX MATCH _update is_update "${kind}")
+        string(REGEX MATCH _whole is_whole "${kind}")
         set(define -DGG_UPDATE=$<BOOL:${is_update}> -DGG_WHOLE=$<BOOL:${is_whole}>)
       endif()
       add_custom_command(OUTPUT ${out}.fatbin
@@ -99,13 +99,14 @@ function(gpugemm_embed_kernels result)
         DEPENDS ${kernel} DEPFILE ${out}.d COMMENT "Compiling kernels ${compilation}" VERBATIM)
     endforeach()
     set(others "")
-    foreach(kind _update _whole)
+    foreach(kind _update _whole _update_whole)
       set(other gg_image_${stem}${kind})
+      string(REGEX REPLACE "_[a-z]+$" "" wider "${kind}") # serves if there is no such code
       string(APPEND others "    .globl ${other}\n    .hidden ${other}\n    .type ${other}, %object\n")
       if(kind IN_LIST kinds)
         string(APPEND others "    .balign 64\n${other}:\n    .incbin \"${image}${kind}.fatbin\"\n    .size ${other}, . - ${other}\n")
       else()
-        string(APPEND others "    .set ${other}, gg_image_${stem}\n")
+        string(APPEND others "    .set ${other}, gg_image_${stem}${wider}\n")
       endif()
     endforeach()
     file(CONFIGURE OUTPUT ${image}.S @ONLY CONTENT [[

@@ -208,7 +208,9 @@ static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *k
 static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
 {
     struct gg_device_state *state = gg_state_of(dev);
-    which = kernel->image[which] == kernel->image[GG_IMAGE_ANY] ? GG_IMAGE_ANY : which;
+    for (enum gg_image same = GG_IMAGE_ANY; same < which; same++)
+        if (kernel->image[same] == kernel->image[which])
+            which = same;
     CUfunction function = atomic_load_explicit(&state->functions[which][kernel - gg_kernels], memory_order_acquire);
     if (!function) {
         pthread_mutex_lock(&state->lock);
@@ -222,7 +224,7 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
 static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
 {
     const bool reads_c = ((const struct gg_args *)args)->beta != 0;
-    const CUfunction function = function_of(dev, kernel, reads_c ? GG_IMAGE_UPDATE : grid.whole ? GG_IMAGE_WHOLE : GG_IMAGE_ANY);
+    const CUfunction function = function_of(dev, kernel, (reads_c ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : 0));
     void *parameters[] = {(void *)args};
     const bool clusters = grid.cluster > 1;
     const unsigned shared = (unsigned)shared_bytes(dev, kernel, grid.alone);
