@@ -106,6 +106,11 @@ struct dgemm_row {
      * it gains nothing. */
     static constexpr bool REHEARSES = PAIR && TURNS && !GG_UPDATE;
 
+    /* Code of their own for updates whose elements are all there: 4096x4096x128 by 128x64_pair 0.92 to 0.94 of the time before, 2000x2000x128 0.96,
+     * 4096x4096x64 by 128x128 0.96, 400x320x200 by 32x64 0.98. Not for rows of 16 slots that run alone: in them it lies before what other updates need,
+     * and 128x64 and 64x64 got 0 to 4 % slower (bench/results/whole-2026-11-27.txt). */
+    static constexpr bool PLAIN_UPDATES = GG_UPDATE && (PAIR || SLOTS != 16);
+
     static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
     static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");
     /* Each group waits for every use of its own stages. A group that skipped one could mistake the use before for its own. */
@@ -122,7 +127,7 @@ struct dgemm_row {
 /* The sums of a consumer thread, and the epilogue. */
 template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
-    using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES;
+    using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES, ROW::PLAIN_UPDATES;
 
     /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles would get other loops.) */
     static constexpr bool SUMS_FIRST = SLICES == 1 && SLOTS <= 8;
@@ -227,9 +232,8 @@ template <typename ROW> struct dgemm_sums : ROW {
             return TURNED ? i * 16 + (j % 2 ? odd_column : 0) : j / 2 * 16 + (j % 2 ? odd_column : 0) + (e ? e_step : 0);
         }
 
-        /* Everything this thread stores is inside C and aligned in pairs, and C is not read. Then little code suffices, which counts where it runs
-         * once. */
-        __device__ bool plain() const { return !GG_UPDATE && pairs && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
+        /* Everything this thread stores is inside C and aligned in pairs. Then little code suffices, which counts where it runs once. */
+        __device__ bool plain() const { return pairs && row(FM - 1, FN - 1, 1) + 1 < left_m && column(FM - 1, FN - 1, 1) < left_n; }
 
         /* The same for what is inside C: all pairs are whole. */
         __device__ bool whole_pairs() const { return !GG_UPDATE && pairs && left_m % 2 == 0; }
@@ -291,9 +295,16 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
-        } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(rehearses || out.plain(), 1)) {
+        } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(!GG_UPDATE && (rehearses || out.plain()), 1)) {
             GG_EACH_SLOT
                 gg_store_unless(rehearses, out.at(i, j, e), make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]));
+        } else if (PLAIN_UPDATES && out.plain()) {
+            gg_put_all<SLOTS, 16>(
+                true, [&](int s) { return *out.at(s % FM, s / FM / 2, s / FM % 2); },
+                [&](int s, const double2 &was) {
+                    const double *const v = sum[s % FM][s / FM / 2] + s / FM % 2;
+                    *out.at(s % FM, s / FM / 2, s / FM % 2) = make_double2(out.alpha * v[0] + out.beta * was.x, out.alpha * v[2] + out.beta * was.y);
+                });
         } else if (out.whole_pairs()) {
             GG_EACH_SLOT
                 if (out.inside(i, j, e))
@@ -370,7 +381,7 @@ template <typename ROW> struct dgemm_sums : ROW {
          * 10 us needs it. (256x256x8192 by 64x64_halves in 2x4 34.0 us, slot by slot 36.5; 128x128x16384 by 64x64 in 4x7 34.0 and 37.2.) */
         constexpr int TOGETHER = SLOTS <= 8 ? 0 : BATCH > 4 ? 1 : BATCH > 1 ? 8 / BATCH : 4;
         constexpr bool EXACT = MOST == 1 && SLOTS / SLICES % BATCH == 0 && SLOTS % SLICES == 0;
-        const bool plain = fate == WHOLE && out.plain(), whole_pairs = fate == WHOLE && out.whole_pairs();
+        const bool plain = !GG_UPDATE && fate == WHOLE && out.plain(), whole_pairs = fate == WHOLE && out.whole_pairs();
         const bool reads = GG_UPDATE && fate != PUBLISH;
         uint64_t base[MOST]; /* each block's shared memory */
 #pragma unroll
