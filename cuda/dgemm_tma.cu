@@ -28,7 +28,7 @@
  *
  * A call of 10 us whose code is not in the SMs' caches, because another kernel ran before, waits up to 2 us for instructions. So the code up to the
  * first copies is in one piece, and waits for no other warp: 384, 512 and 768 5 % faster (bench/results/launches-2026-11-27.txt). And calls
- * that cut no tile have code without all that adds up parts (GG_WHOLE of tile.cuh): 384 and 512 another 9 %, 640x640x300 14 %
+ * that cut no tile have code without all that adds up parts (GG_WHOLE of tile.cuh): 384 and 512 another 9 %, 640x640x300 14 %, where C is read 21 %
  * (bench/results/whole-2026-11-27.txt).
  *
  * The parameters of a row, how its lanes read operands and what becomes of their sums are in dgemm_sums.cuh.
@@ -41,6 +41,8 @@
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
  *   dgemm_tma_64x64_pair     4 warps of 32×32 in pairs, 12 stages, 1 an SM     1.27 times as fast as 64x64 at 184×8152×2940
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
+ *   dgemm_tma_96x64_halves   2 × 4 warps of 48×32, 10 stages, 1 block an SM    0.95 to 0.98 from 800 to 864, others 0.86 to 0.93 (H100); 1200×600×600
+ *   dgemm_tma_64x96_halves   2 × 4 warps of 32×48, 10 stages, 1 block an SM    the same of wide C: 600×1200×600 1.04, others 0.93
  *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.06 to 1.11 at 768, which is 256 such tiles
  *   dgemm_tma_16x128         4 warps of 16×32, 6 stages, 2 blocks an SM        1.08 to 1.09 at 16×16384×16384 with k contiguous in B, else 0.95
  *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384
@@ -546,6 +548,8 @@ using d128x128 = dgemm_row<128, 128, 6, 2, 4, 1>;
 using d128x64 = dgemm_row<128, 64, 8, 4, 2, 1>;
 using d64x64 = dgemm_row<64, 64, 6, 2, 2, 2>;
 using d64x64_halves = dgemm_row<64, 64, 12, 2, 2, 1, 2>;
+using d96x64_halves = dgemm_row<96, 64, 10, 2, 2, 1, 2>;
+using d64x96_halves = dgemm_row<64, 96, 10, 2, 2, 1, 2>;
 using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4, false, false, true>;
 using d32x64 = dgemm_row<32, 64, 8, 1, 4, 2, 1, false, true>;
 using d64x32 = dgemm_row<64, 32, 8, 2, 2, 2, 1, false, true>;
@@ -557,6 +561,7 @@ static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
 static_assert(d64x32::SHARED == gg_shared_dgemm_tma_64x32, "kernels.def");
 static_assert(d64x64_halves::SHARED == gg_shared_dgemm_tma_64x64_halves && d64x64_pair::SHARED == gg_shared_dgemm_tma_64x64_pair, "kernels.def");
+static_assert(d96x64_halves::SHARED == gg_shared_dgemm_tma_96x64_halves && d64x96_halves::SHARED == gg_shared_dgemm_tma_64x96_halves, "kernels.def");
 static_assert(d128x64_pair::SHARED == gg_shared_dgemm_tma_128x64_pair && d16x128::SHARED == gg_shared_dgemm_tma_16x128, "kernels.def");
 
 extern "C" {
@@ -572,6 +577,14 @@ __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __gr
 __global__ void __launch_bounds__(d64x64_halves::THREADS, 1) dgemm_tma_64x64_halves(const __grid_constant__ gg_args p)
 {
     dgemm_tma<d64x64_halves>::run(p);
+}
+__global__ void __launch_bounds__(d96x64_halves::THREADS, 1) dgemm_tma_96x64_halves(const __grid_constant__ gg_args p)
+{
+    dgemm_tma<d96x64_halves>::run(p);
+}
+__global__ void __launch_bounds__(d64x96_halves::THREADS, 1) dgemm_tma_64x96_halves(const __grid_constant__ gg_args p)
+{
+    dgemm_tma<d64x96_halves>::run(p);
 }
 __global__ void __launch_bounds__(d48x48::THREADS, 2) dgemm_tma_48x48(const __grid_constant__ gg_args p) { dgemm_tma<d48x48>::run(p); }
 __global__ void __launch_bounds__(d16x128::THREADS, 2) dgemm_tma_16x128(const __grid_constant__ gg_args p) { dgemm_tma<d16x128>::run(p); }
