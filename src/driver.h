@@ -1,5 +1,5 @@
-/* driver.h — the CUDA driver, for the three files that talk to it: gpu.c, which loads it and starts the GPU; pointers.c, which asks it where an
- * address lives; work.c, which has the streams, the memory and the launches. The only file that includes a CUDA header. */
+/* driver.h — the CUDA driver, for the four files that talk to it: gpu.c, which loads it and starts the GPU; pointers.c, which asks it where an
+ * address lives; work.c, which has the streams and the memory; enqueue.c, which has the launches. The only file that includes a CUDA header. */
 #ifndef GG_DRIVER_H
 #define GG_DRIVER_H
 
@@ -9,6 +9,8 @@
 
 #include "gpu.h"
 #include "kernels.h"
+
+#include "../cuda/kernel.h"
 
 /* The driver's functions. Filled when gg_driver_load() has returned true, which it has when the state is READY. */
 struct gg_driver {
@@ -40,6 +42,27 @@ struct gg_workspace {
 
 enum { WORKSPACES = 128, WORDS = 256 };
 
+/* A launch but for its arguments. Compared by its bytes. */
+struct gg_launch {
+    CUfunction function;
+    unsigned long long stream; /* its id */
+    unsigned blocks[3], threads, cluster, shared;
+};
+
+/* A launch that may repeat, and its graph, if it has (enqueue.c). */
+struct gg_repeat {
+    _Atomic bool busy; /* a thread is using it */
+    struct gg_launch launch;
+    int seen;     /* so many times, less the launches that came instead */
+    bool refused; /* the driver makes no graph of it */
+    CUgraph graph;
+    CUgraphExec made; /* NULL: not yet */
+    CUgraphNode node;
+    char args[offsetof(struct gg_args, pieces_a) - offsetof(struct gg_args, m)]; /* the graph's */
+};
+
+enum { REPEATS = 64 };
+
 enum {
     KERNELS = 0 /* rows of kernels.def */
 #define GG_KERNEL(...) +1
@@ -47,7 +70,7 @@ enum {
 #undef GG_KERNEL
 };
 
-/* One per context. gpu.c makes it; the rest is work.c's, under `lock`. */
+/* One per context. gpu.c makes it; the rest is work.c's and enqueue.c's, under `lock`. */
 struct gg_device_state {
     CUcontext context;
     unsigned long long id; /* of the context: after a reset by the program the same handle comes back with another id */
@@ -56,6 +79,7 @@ struct gg_device_state {
     _Atomic(CUfunction) functions[GG_IMAGES][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
+    struct gg_repeat repeats[REPEATS]; /* not under the lock */
 };
 
 static inline struct gg_device_state *gg_state_of(const struct gg_device *dev) { return dev->private_state; }

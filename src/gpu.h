@@ -1,5 +1,5 @@
 /* gpu.h — everything the library knows of CUDA, without a CUDA header: the GPU's life (gpu.c), where pointers live (pointers.c), and what is done
- * with a device (work.c). Only those three include CUDA's headers, by driver.h.
+ * with a device (work.c, and enqueue.c for launches). Only those four include CUDA's headers, by driver.h.
  *
  * Every function here leaves the calling thread's current context, errno and FP flags as they were. A function that can fail returns false or NULL
  * and has recorded why; a sticky CUDA error marks the device dead, and from then on every call declines. */
@@ -11,6 +11,7 @@
 #include "gemm.h"
 
 struct gg_kernel; /* kernels.h: a row of cuda/kernels.def */
+struct gg_args;   /* cuda/kernel.h: what a kernel is given */
 
 typedef struct CUstream_st *gg_stream;
 typedef struct CUevent_st *gg_event;
@@ -147,15 +148,18 @@ struct gg_dim {
     unsigned cluster; /* blocks of x that run as a cluster; 0: none do */
     bool alone;       /* at most one of these blocks on an SM, even if two would fit */
     bool whole;       /* no tile's k is cut among blocks */
+    bool repeats;     /* worth a graph if it comes again: nothing that follows is to start before it ends, and its arguments are one gg_args */
+    /* Makes the tensor maps, which follow from the rest of args; NULL: there are none, or they are made. Not called if a graph has them. */
+    bool (*maps)(struct gg_args *args, const struct gg_kernel *row);
 };
 
-/* Enqueues the __global__ with the row's name, with the row's threads and shared memory; args is a struct gg_args. Loads the row's fat binary for such
- * calls and raises its shared-memory limit at first use. */
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
+/* Enqueues the __global__ with the row's name, with the row's threads and shared memory. Loads the row's fat binary for such calls and raises its
+ * shared-memory limit at first use. */
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args);
 
 /* The same for a kernel that itself waits for the kernels before it (gate.cuh): its blocks may start while those still run (programmatic dependent
  * launch). */
-bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args);
+bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args);
 
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
  * a copy; swizzle in bytes: 0, 32, 64 or 128; onward: a block's next copies are further along the lines. False where TMA refuses (base or ld not a

@@ -275,7 +275,7 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
 bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row);
 
 /* Launches one kernel of a chain: split, product or FFMA. Each begins with gg_gated (cuda/gate.cuh). */
-bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args);
+bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, struct gg_args *args);
 
 /* Bytes of scratch that such a launch wants, the largest of its parts. */
 size_t gg_launch_scratch(const struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p);

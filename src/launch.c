@@ -29,7 +29,7 @@ static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
 
 /* Early launches save 1.5 us each: 6 % of sgemm's time at n = 2048, 1 % at 4096. At 8192 they were 3 % slower (H200, 2026-11). Only code for Hopper
  * waits on the GPU for the kernel before it (gate.cuh). */
-bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
+bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, struct gg_args *args)
 {
     const bool early = gg_code_for(dev->arch.cc) >= 90 && (double)args->m * (double)args->n * (double)args->k < 0x1p37;
     return (early ? gg_gpu_launch_early : gg_gpu_launch)(dev, row, grid, stream, args);
@@ -38,16 +38,17 @@ bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct g
 /* Blocks that are launched early find many SMs still occupied by the kernel before, and two would go to each free SM. grid.alone prevents that when
  * there are no more blocks than SMs. (Without it sgemm_tma_64x64 behind gg_pack was a third slower, 1.6 times at most.) But strips beside tiles have
  * only a few SMs for all their blocks. Blocks of a cluster may share an SM when others are idle, which makes GG_SLIM_TMA slower. */
-static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, const struct gg_args *args)
+static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, struct gg_args *args)
 {
     const bool early = args->verdict || (args->early & GG_EARLY && row->role != GG_PACK);
     grid.alone =
         (early || row->role == GG_SLIM_TMA) && row->role != GG_SLIM && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
+    grid.repeats = !early && args->early == 0 && row->role != GG_PACK && row->role != GG_SLIM_TWO;
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
 /* Starts a grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
-static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, const struct gg_args *args)
+static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, struct gg_args *args)
 {
     const double full = (double)dev->arch.sms * row->per_sm;
     if (row->role != GG_TILED && blocks > full)
@@ -217,7 +218,8 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;
-    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = args->splits > 1 ? (unsigned)args->splits : 0, .whole = whole};
+    const struct gg_dim grid = {
+        .x = (unsigned)blocks, .y = 1, .z = 1, .cluster = args->splits > 1 ? (unsigned)args->splits : 0, .whole = whole, .maps = tile_maps};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);
         args->a = (const char *)p->a + k0 * (p->a_kmajor ? 1 : p->lda) * (int64_t)gg_size(p->type);
@@ -226,7 +228,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
         args->ldb = p->ldb, args->b_kmajor = p->b_kmajor;
         args->beta = k0 ? 1 : p->beta;
         if ((pack_bytes > 0 && !pack(dev, p->type, stream, args, plan.a_bytes ? packed_a : NULL, plan.b_bytes ? packed_b : NULL)) ||
-            !tile_maps(args, row) || !start_grid(dev, row, grid, stream, args))
+            !start_grid(dev, row, grid, stream, args))
             return false;
     }
     return true;
@@ -287,12 +289,6 @@ static int64_t slim_blocks(const struct gg_choice *choice, const struct gg_gemm 
     return gg_slim_blocks(choice->kernel, p, choice->wide) * choice->splits;
 }
 
-static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, const struct gg_args *args)
-{
-    return blocks <= INT32_MAX &&
-           start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1, .cluster = splits > 1 ? (unsigned)splits : 0}, stream, args);
-}
-
 /* The maps of a GG_SLIM_TMA row. Of the small operand a box has a whole k step or, where k is contiguous, half of one; there is none if it is
  * unaligned. */
 static bool slim_maps(struct gg_args *args, const struct gg_kernel *row)
@@ -312,12 +308,17 @@ static bool slim_maps(struct gg_args *args, const struct gg_kernel *row)
                                  : gg_gpu_tensor_map(y->map, row->type, y->base, y->size, args->k, y->ld, row->tile_n, row->tile_k, 0, false));
 }
 
+static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, struct gg_args *args)
+{
+    const struct gg_dim grid = {
+        .x = (unsigned)blocks, .y = 1, .z = 1, .cluster = splits > 1 ? (unsigned)splits : 0, .maps = row->role == GG_SLIM_TMA ? slim_maps : NULL};
+    return blocks <= INT32_MAX && start_grid(dev, row, grid, stream, args);
+}
+
 static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
 {
     args->splits = choice->splits;
     args->wide = choice->wide;
-    if (choice->kernel->role == GG_SLIM_TMA && !slim_maps(args, choice->kernel))
-        return false;
     return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
 }
 
@@ -482,7 +483,7 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
     if (p->m == 0 || p->n == 0)
         return true;
     if (p->k == 0 || p->alpha == 0) {
-        const struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
+        struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
         return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
     }
     if (gg_is_chain(choice->kernel))
@@ -493,7 +494,7 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
 bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)
 {
     const struct gg_kernel *row = helper(GG_S, GG_FETCH);
-    const struct gg_args args = {.a = from, .c = to, .m = bytes / 16};
+    struct gg_args args = {.a = from, .c = to, .m = bytes / 16};
     return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_ceil_div(args.m, row->threads), .y = 1, .z = 1}, stream, &args);
 }
 

@@ -254,12 +254,12 @@ bool gg_chain_begin(struct gg_chain *chain)
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
 {
     const struct gg_gate open = {.verdict = chain->verdict};
-    const struct gg_args args = gg_launch_args(q, &open);
+    struct gg_args args = gg_launch_args(q, &open);
     return split(chain, CERTIFY, args, q->m, q->n);
 }
 
 /* Launches the product of a tier's pieces, by `kernel` or by the tier's own. A pair of blocks takes one tile or strip, single blocks several. */
-static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kernel, enum tier tier, const struct gg_args *args)
+static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kernel, enum tier tier, struct gg_args *args)
 {
     const int sms = chain->dev->arch.sms;
     const bool pair = chain->row->role == GG_TENSOR_PAIR;
@@ -279,7 +279,7 @@ static bool multiply_int8(const struct gg_chain *chain, const struct gg_gemm *q,
         for (int64_t row = 0; done && row < m; row += MOST_C) {
             const int64_t own_m = gg_min(MOST_C, m - row), own_n = gg_min(MOST_C, n - column);
             const struct gg_gemm part = block_of(q, i + row, j + column, own_m, own_n);
-            const struct gg_args args = block_args(chain, INT8, q, &part, i + row, j + column);
+            struct gg_args args = block_args(chain, INT8, q, &part, i + row, j + column);
             const struct gg_dim pairs = {
                 .x = GG_RESTORE_BLOCKS, .y = (unsigned)gg_ceil_div(own_m, 2 * TILE), .z = (unsigned)gg_ceil_div(own_n, 2 * TILE)};
             const unsigned clusters = (unsigned)gg_min(chain->dev->arch.sms / 2, (int64_t)pairs.y * pairs.z * GG_INT8_MODULI);

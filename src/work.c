@@ -1,4 +1,4 @@
-/* work.c — owns what is done with a device: entering and leaving contexts, streams, events, memory, copies, launches, and the workspace of each
+/* work.c — owns what is done with a device but launches: entering and leaving contexts, streams, events, memory, copies, and the workspace of each
  * stream. Called by device.c, launch.c, tensor.c and the staged path, between gg_gpu_enter and gg_gpu_leave. */
 #include "driver.h"
 
@@ -10,7 +10,7 @@
 /* Between enter and leave the capture mode is relaxed: an allocation of ours must not break a capture that this thread has in progress on a stream of
  * its own. Meanwhile this holds the thread's own mode. */
 static _Thread_local CUstreamCaptureMode capture_mode;
-static _Thread_local bool capture_mode_kept;
+static _Thread_local bool capture_mode_kept, was_current; /* the context, before enter */
 
 /* Does the device's context exist? 1: yes, 0: it is gone, -1: the driver does not tell. */
 static int is_there(struct gg_device *dev)
@@ -35,7 +35,9 @@ bool gg_gpu_enter(struct gg_device *dev)
         gg_gpu_replace(dev);
     if (there <= 0)
         return false;
-    if (!GG_CU(cuCtxPushCurrent, gg_state_of(dev)->context))
+    CUcontext current;
+    was_current = gg_cu.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gg_state_of(dev)->context; /* saves 50 ns */
+    if (!was_current && !GG_CU(cuCtxPushCurrent, gg_state_of(dev)->context))
         return false;
     capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     capture_mode_kept = GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
@@ -47,7 +49,8 @@ void gg_gpu_leave(void)
     CUcontext ours;
     if (capture_mode_kept)
         (void)GG_CU(cuThreadExchangeStreamCaptureMode, &capture_mode);
-    gg_cu.cuCtxPopCurrent(&ours);
+    if (!was_current)
+        gg_cu.cuCtxPopCurrent(&ours);
 }
 
 gg_stream gg_gpu_stream_create(void)
@@ -173,92 +176,6 @@ bool gg_gpu_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pit
                           .WidthInBytes = width,
                           .Height = height};
     return GG_CU(cuMemcpy2DAsync, &copy, stream);
-}
-/* ---- launching ------------------------------------------------------------------------------------------------------------------ */
-
-/* Bytes of dynamic shared memory. alone: so much that no other block fits on the SM. */
-static int shared_bytes(const struct gg_device *dev, const struct gg_kernel *kernel, bool alone)
-{
-    const int half = dev->arch.smem_per_sm / 2;
-    return alone && kernel->smem > 48 * 1024 && kernel->smem < half ? half : kernel->smem;
-}
-
-/* Under the lock. */
-static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
-{
-    struct gg_device_state *state = gg_state_of(dev);
-    int row = (int)(kernel - gg_kernels), first = 0;
-    while (gg_kernels[first].image[which] != kernel->image[which])
-        first++;
-    CUmodule *const module = &state->modules[which][first];
-    if (!*module && !GG_CU(cuModuleLoadData, module, kernel->image[which]))
-        return NULL;
-    CUfunction function;
-    if (!GG_CU(cuModuleGetFunction, &function, *module, kernel->name))
-        return NULL;
-    if (kernel->smem > 48 * 1024 &&
-        !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes(dev, kernel, true)))
-        return NULL;
-    if (kernel->role == GG_RESIDUES && !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
-        return NULL;
-    atomic_store_explicit(&state->functions[which][row], function, memory_order_release);
-    return function;
-}
-
-static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
-{
-    struct gg_device_state *state = gg_state_of(dev);
-    for (enum gg_image same = GG_IMAGE_ANY; same < which; same++)
-        if (kernel->image[same] == kernel->image[which])
-            which = same;
-    CUfunction function = atomic_load_explicit(&state->functions[which][kernel - gg_kernels], memory_order_acquire);
-    if (!function) {
-        pthread_mutex_lock(&state->lock);
-        function = load_function(dev, kernel, which);
-        pthread_mutex_unlock(&state->lock);
-    }
-    return function;
-}
-
-/* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
-static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args, bool early)
-{
-    const bool reads_c = ((const struct gg_args *)args)->beta != 0;
-    const CUfunction function = function_of(dev, kernel, (reads_c ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : 0));
-    void *parameters[] = {(void *)args};
-    const bool clusters = grid.cluster > 1;
-    const unsigned shared = (unsigned)shared_bytes(dev, kernel, grid.alone);
-    CUlaunchAttribute how[2];
-    unsigned count = 0;
-    if (clusters)
-        how[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {grid.cluster, 1, 1}};
-    if (early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))
-        how[count++] =
-            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
-    if (count > 0) {
-        CUlaunchConfig config = {.gridDimX = grid.x,
-                                 .gridDimY = grid.y,
-                                 .gridDimZ = grid.z,
-                                 .blockDimX = (unsigned)kernel->threads,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .sharedMemBytes = shared,
-                                 .hStream = stream,
-                                 .attrs = how,
-                                 .numAttrs = count};
-        return function && gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, function, parameters, NULL);
-    }
-    return function && GG_CU(cuLaunchKernel, function, grid.x, grid.y, grid.z, (unsigned)kernel->threads, 1, 1, shared, stream, parameters, NULL);
-}
-
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
-{
-    return launch(dev, kernel, grid, stream, args, false);
-}
-
-bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, const void *args)
-{
-    return launch(dev, kernel, grid, stream, args, true);
 }
 
 /* Where the next box is the other half of 256 bytes, L2 fetches both at once: 16x16384x16384 in FP64 is 1.05 times as fast, 128x128x16384 1.03 times.

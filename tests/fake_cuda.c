@@ -80,10 +80,11 @@ struct CUevent_st {
     struct clock clock;
 };
 
-/* An instantiated graph. */
+/* A graph, or an instantiated one. */
 struct CUgraph_st {
     struct operation *first, *last;
     bool invalid;
+    CUcontext context; /* of one made by hand */
 };
 
 struct CUstream_st {

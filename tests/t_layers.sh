@@ -21,14 +21,14 @@ only() { # only HEADER FILE… : no other file includes it
     done
 }
 only cuda.h src/driver.h
-only driver.h src/gpu.c src/pointers.c src/work.c
+only driver.h src/gpu.c src/pointers.c src/work.c src/enqueue.c
 only cuda_runtime.h
 only cuda_runtime_api.h
 only dlfcn.h src/real.c src/forward.c src/gpu.c
 only link.h src/real.c src/forward.c src/gpu.c
 only math.h
 only cblas.h
-only kernel.h src/work.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
+only kernel.h src/driver.h src/work.c src/gpu.h src/launch.c cuda/*.cu cuda/*.cuh
 only check.h src/entry.c src/api.c
 only symbols.def src/entry.c src/entry_x86_64.S src/entry_aarch64.S
 only forward.def src/forward.c src/forward_x86_64.S src/forward_aarch64.S

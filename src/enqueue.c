@@ -1,0 +1,210 @@
+/* enqueue.c — owns how kernels are launched: their code, loaded at first use, and graphs for launches that repeat. Called by launch.c and tensor.c,
+ * between gg_gpu_enter and gg_gpu_leave. */
+#include "driver.h"
+
+#include <string.h>
+
+#include "kernels.h"
+
+/* ---- the code ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of dynamic shared memory. alone: so much that no other block fits on the SM. */
+static int shared_bytes(const struct gg_device *dev, const struct gg_kernel *kernel, bool alone)
+{
+    const int half = dev->arch.smem_per_sm / 2;
+    return alone && kernel->smem > 48 * 1024 && kernel->smem < half ? half : kernel->smem;
+}
+
+/* Under the lock. */
+static CUfunction load_function(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    int row = (int)(kernel - gg_kernels), first = 0;
+    while (gg_kernels[first].image[which] != kernel->image[which])
+        first++;
+    CUmodule *const module = &state->modules[which][first];
+    if (!*module && !GG_CU(cuModuleLoadData, module, kernel->image[which]))
+        return NULL;
+    CUfunction function;
+    if (!GG_CU(cuModuleGetFunction, &function, *module, kernel->name))
+        return NULL;
+    if (kernel->smem > 48 * 1024 &&
+        !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes(dev, kernel, true)))
+        return NULL;
+    if (kernel->role == GG_RESIDUES && !GG_CU(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
+        return NULL;
+    atomic_store_explicit(&state->functions[which][row], function, memory_order_release);
+    return function;
+}
+
+static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *kernel, enum gg_image which)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    for (enum gg_image same = GG_IMAGE_ANY; same < which; same++)
+        if (kernel->image[same] == kernel->image[which])
+            which = same;
+    CUfunction function = atomic_load_explicit(&state->functions[which][kernel - gg_kernels], memory_order_acquire);
+    if (!function) {
+        pthread_mutex_lock(&state->lock);
+        function = load_function(dev, kernel, which);
+        pthread_mutex_unlock(&state->lock);
+    }
+    return function;
+}
+
+/* ---- launches that repeat ------------------------------------------------------------------------------------------------------------ */
+
+/* A launch takes the host 3.5 to 4.5 us, that of a graph of the same kernel 2.0, and 2.4 if its arguments must be replaced first (H200's host, driver
+ * 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU it takes the same time, alone and in a row. So a launch that
+ * comes again and again gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE. All together take 2 MB of the GPU. Each launch
+ * has one place, by its hash, and what comes there keeps it until others have come as often, or MOST times. */
+enum { MADE = 16, MOST = 64 };
+
+static struct gg_repeat *place_of(struct gg_device_state *state, const struct gg_launch *launch)
+{
+    const uint64_t what = (uintptr_t)launch->function >> 3 ^ launch->stream << 20 ^ launch->blocks[0] ^ (uint64_t)launch->blocks[1] << 32;
+    return &state->repeats[what * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (REPEATS - 1)];
+}
+
+static CUDA_KERNEL_NODE_PARAMS node_of(const struct gg_launch *launch, void **parameters)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){.func = launch->function,
+                                     .gridDimX = launch->blocks[0],
+                                     .gridDimY = launch->blocks[1],
+                                     .gridDimZ = launch->blocks[2],
+                                     .blockDimX = launch->threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .sharedMemBytes = launch->shared,
+                                     .kernelParams = parameters};
+}
+
+/* A graph's kernel has a priority of its own, not that of the stream it is launched in. Nor does it keep to the part of the GPU that is its stream's:
+ * streams of green contexts get no graphs. */
+static bool set_attributes(const struct gg_repeat *r, gg_stream stream)
+{
+    CUcontext context;
+    CUgreenCtx part = NULL;
+    CUlaunchAttributeValue cluster = {.clusterDim = {r->launch.cluster, 1, 1}}, priority = {.priority = 0};
+    return (!gg_cu.cuStreamGetCtx_v2 || GG_CU(cuStreamGetCtx_v2, stream, &context, &part)) && !part &&
+           GG_CU(cuStreamGetPriority, stream, &priority.priority) &&
+           (priority.priority == 0 || GG_CU(cuGraphKernelNodeSetAttribute, r->node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority)) &&
+           (r->launch.cluster <= 1 || GG_CU(cuGraphKernelNodeSetAttribute, r->node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster));
+}
+
+static bool make_maps(struct gg_dim grid, const struct gg_kernel *kernel, struct gg_args *args) { return !grid.maps || grid.maps(args, kernel); }
+
+/* What a graph's arguments are known by: the maps, which are in front, follow from the rest, and what is behind is for chains. */
+static bool has_arguments(const struct gg_repeat *r, const struct gg_args *args) { return memcmp(r->args, &args->m, sizeof r->args) == 0; }
+
+static void make_graph(struct gg_repeat *r, gg_stream stream, struct gg_args *args)
+{
+    memcpy(r->args, &args->m, sizeof r->args);
+    void *parameters[] = {args};
+    const CUDA_KERNEL_NODE_PARAMS node = node_of(&r->launch, parameters);
+    CUgraphExec made = NULL;
+    if (GG_CU(cuGraphCreate, &r->graph, 0)) {
+        if (GG_CU(cuGraphAddKernelNode, &r->node, r->graph, NULL, 0, &node) && set_attributes(r, stream) &&
+            GG_CU(cuGraphInstantiateWithFlags, &made, r->graph, 0))
+            r->made = made;
+        else
+            (void)GG_CU(cuGraphDestroy, r->graph);
+    }
+    r->refused = !r->made;
+}
+
+static void forget_graph(struct gg_repeat *r)
+{
+    if (r->made) {
+        (void)GG_CU(cuGraphExecDestroy, r->made); /* if it is running, it ends first */
+        (void)GG_CU(cuGraphDestroy, r->graph);
+    }
+    r->made = NULL;
+}
+
+static bool replace_arguments(struct gg_repeat *r, struct gg_args *args)
+{
+    memcpy(r->args, &args->m, sizeof r->args);
+    void *parameters[] = {args};
+    const CUDA_KERNEL_NODE_PARAMS node = node_of(&r->launch, parameters);
+    if (!GG_CU(cuGraphExecKernelNodeSetParams, r->made, r->node, &node))
+        forget_graph(r);
+    return r->made != NULL;
+}
+
+/* False: to be launched without a graph. */
+static bool launch_again(struct gg_device_state *state, const struct gg_kernel *kernel, struct gg_dim grid, struct gg_launch launch, gg_stream stream,
+                         struct gg_args *args)
+{
+    CUstreamCaptureStatus status;
+    if (!gg_cu.cuGraphExecKernelNodeSetParams || gg_cu.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE || !GG_CU(cuStreamGetId, stream, &launch.stream))
+        return false;
+    struct gg_repeat *const r = place_of(state, &launch);
+    if (atomic_exchange_explicit(&r->busy, true, memory_order_acquire)) /* another thread: not worth waiting for */
+        return false;
+    bool launched = false;
+    if (memcmp(&r->launch, &launch, sizeof launch) == 0) {
+        r->seen += r->seen < MOST;
+        if (r->seen >= MADE && !r->made && !r->refused && make_maps(grid, kernel, args))
+            make_graph(r, stream, args);
+        launched = r->made && (has_arguments(r, args) || (make_maps(grid, kernel, args) && replace_arguments(r, args))) &&
+                   GG_CU(cuGraphLaunch, r->made, stream);
+    } else if (--r->seen <= 0) {
+        forget_graph(r);
+        r->launch = launch, r->seen = 1, r->refused = false;
+    }
+    atomic_store_explicit(&r->busy, false, memory_order_release);
+    return launched;
+}
+
+/* ---- launching ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
+static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args, bool early)
+{
+    const enum gg_image image = (args->beta != 0 ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : 0);
+    const struct gg_launch launch = {.function = function_of(dev, kernel, image),
+                                     .blocks = {grid.x, grid.y, grid.z},
+                                     .threads = (unsigned)kernel->threads,
+                                     .cluster = grid.cluster,
+                                     .shared = (unsigned)shared_bytes(dev, kernel, grid.alone)};
+    if (!launch.function)
+        return false;
+    if (grid.repeats && launch_again(gg_state_of(dev), kernel, grid, launch, stream, args))
+        return true;
+    if (!make_maps(grid, kernel, args))
+        return false;
+    void *parameters[] = {args};
+    CUlaunchAttribute how[2];
+    unsigned count = 0;
+    if (launch.cluster > 1)
+        how[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {launch.cluster, 1, 1}};
+    if (early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))
+        how[count++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    if (count > 0) {
+        CUlaunchConfig config = {.gridDimX = grid.x,
+                                 .gridDimY = grid.y,
+                                 .gridDimZ = grid.z,
+                                 .blockDimX = launch.threads,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .sharedMemBytes = launch.shared,
+                                 .hStream = stream,
+                                 .attrs = how,
+                                 .numAttrs = count};
+        return gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, launch.function, parameters, NULL);
+    }
+    return GG_CU(cuLaunchKernel, launch.function, grid.x, grid.y, grid.z, launch.threads, 1, 1, launch.shared, stream, parameters, NULL);
+}
+
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args)
+{
+    return launch(dev, kernel, grid, stream, args, false);
+}
+
+bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args)
+{
+    return launch(dev, kernel, grid, stream, args, true);
+}

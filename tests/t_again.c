@@ -1,0 +1,249 @@
+/* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, among calls of other
+ * shapes, while the stream is being captured, from several threads on one stream and each on its own per-thread stream, when the driver refuses a
+ * graph, and after the context was reset. Every C is right, and the driver was asked for what was expected.
+ *
+ *   t_again --lib PATH
+ *
+ * The driver must be fail_cuda.c's, in front of the real one or of fake_cuda.c. Operands are small integers: results are exact. */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "../include/gpugemm.h"
+#include "faults.h"
+#include "test.h"
+
+typedef void *handle;
+#define DRIVER(X)                                                                                                                                    \
+    X(cuInit, (unsigned))                                                                                                                            \
+    X(cuDevicePrimaryCtxRetain, (handle *, int))                                                                                                     \
+    X(cuDevicePrimaryCtxReset_v2, (int))                                                                                                             \
+    X(cuCtxSetCurrent, (handle))                                                                                                                     \
+    X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                                                           \
+    X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                                                                             \
+    X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                                                   \
+    X(cuStreamCreateWithPriority, (handle *, unsigned, int))                                                                                         \
+    X(cuStreamSynchronize, (handle))                                                                                                                 \
+    X(cuStreamBeginCapture_v2, (handle, int))                                                                                                        \
+    X(cuStreamEndCapture, (handle, handle *))                                                                                                        \
+    X(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long))                                                                           \
+    X(cuGraphLaunch, (handle, handle))
+#define POINTER(name, parameters) static int(*name) parameters;
+DRIVER(POINTER)
+static __typeof__(gpugemm_dgemm) *dgemm;
+static struct faults *driver;
+
+enum { SETS = 3, MOST = 96, THREADS = 4, REPEATS = 60, PER_THREAD = 2 /* CU_STREAM_PER_THREAD */ };
+static double host_a[SETS][MOST * MOST], host_b[SETS][MOST * MOST];
+static uint64_t a[SETS], b[SETS]; /* the same in GPU memory */
+static handle context;
+
+#define GOOD(call) CHECK((call) == 0, "%s failed", #call)
+
+static int index_of(const char *name)
+{
+    int i = 0;
+    while (i < driver->functions && strcmp(driver->names[i], name))
+        i++;
+    CHECK(i < driver->functions, "the driver has no %s", name);
+    return i;
+}
+
+static unsigned long asked(const char *name) { return driver->calls[index_of(name)]; }
+
+static void open_gpu(void)
+{
+    GOOD(cuDevicePrimaryCtxRetain(&context, 0));
+    GOOD(cuCtxSetCurrent(context));
+    for (int i = 0; i < SETS; i++) {
+        GOOD(cuMemAlloc_v2(&a[i], sizeof host_a[i]));
+        GOOD(cuMemAlloc_v2(&b[i], sizeof host_b[i]));
+        GOOD(cuMemcpyHtoD_v2(a[i], host_a[i], sizeof host_a[i]));
+        GOOD(cuMemcpyHtoD_v2(b[i], host_b[i], sizeof host_b[i]));
+    }
+}
+
+static handle new_stream(void)
+{
+    handle made = NULL;
+    GOOD(cuStreamCreateWithPriority(&made, 1 /* CU_STREAM_NON_BLOCKING */, 0));
+    return made;
+}
+
+/* A C of its own in GPU memory, poisoned. */
+static uint64_t new_c(void)
+{
+    uint64_t c = 0;
+    GOOD(cuMemAlloc_v2(&c, sizeof host_a[0]));
+    return c;
+}
+
+static void poison(uint64_t c)
+{
+    static const double nothing[MOST * MOST] = {[0 ... MOST * MOST - 1] = 1e300};
+    GOOD(cuMemcpyHtoD_v2(c, nothing, sizeof nothing));
+}
+
+static int gemm(int n, int set, double alpha, uint64_t c, handle on)
+{
+    return dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, n, n, n, alpha, (double *)a[set], n, (double *)b[set], n, 0, (double *)c, n,
+                 on);
+}
+
+static void check(int n, int set, double alpha, uint64_t c, handle on, const char *what, int nth)
+{
+    static _Thread_local double got[MOST * MOST];
+    int wrong = 0;
+    GOOD(cuStreamSynchronize(on));
+    GOOD(cuMemcpyDtoH_v2(got, c, sizeof got));
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < n; i++) {
+            double sum = 0;
+            for (int k = 0; k < n; k++)
+                sum += host_a[set][i + k * n] * host_b[set][k + j * n];
+            wrong += got[i + j * n] != alpha * sum;
+        }
+    for (int i = n * n; i < MOST * MOST; i++)
+        wrong += got[i] != 1e300;
+    CHECK(!wrong, "%s, call %d: %d elements are wrong", what, nth, wrong);
+}
+
+static void right(int n, int set, double alpha, uint64_t c, handle on, const char *what, int nth)
+{
+    poison(c);
+    const int status = gemm(n, set, alpha, c, on);
+    CHECK(!status, "%s, call %d: status %d", what, nth, status);
+    check(n, set, alpha, c, on, what, nth);
+}
+
+/* So many calls of n, each with the next set of operands, and how many of them were launched as graphs. */
+static unsigned long repeat(int n, int calls, int sets, handle on, const char *what)
+{
+    const unsigned long before = asked("cuGraphLaunch");
+    const uint64_t c = new_c();
+    for (int i = 0; i < calls; i++)
+        right(n, i % sets, 1 + i / 7 % 3, c, on, what, i);
+    return asked("cuGraphLaunch") - before;
+}
+
+static void same_and_others(handle on)
+{
+    unsigned long graphs = repeat(64, REPEATS, 1, on, "the same operands"), kernels = asked("cuLaunchKernel");
+    CHECK(graphs >= REPEATS / 2, "the same call %d times: %lu graphs", REPEATS, graphs);
+    graphs = repeat(64, REPEATS, SETS, on, "other operands");
+    CHECK(graphs == REPEATS, "other operands %d times: %lu graphs", REPEATS, graphs);
+    CHECK(asked("cuLaunchKernel") == kernels, "a call that has a graph launches a kernel, too");
+    for (int n = 1; n <= MOST; n++)
+        repeat(n, 2, 1, on, "other shapes");
+    graphs = repeat(64, REPEATS, SETS, on, "after other shapes");
+    CHECK(graphs >= REPEATS / 2, "after other shapes %d times: %lu graphs", REPEATS, graphs);
+}
+
+static void captured(handle on)
+{
+    handle graph = NULL, exec = NULL;
+    const uint64_t c = new_c();
+    poison(c);
+    const unsigned long before = asked("cuGraphLaunch");
+    GOOD(cuStreamBeginCapture_v2(on, 0));
+    CHECK(!gemm(64, 1, 2, c, on), "a call in a capture");
+    GOOD(cuStreamEndCapture(on, &graph));
+    CHECK(graph && asked("cuGraphLaunch") == before, "a graph is launched in a capture");
+    GOOD(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    right(64, 0, 1, new_c(), on, "after a capture", 0);
+    GOOD(cuGraphLaunch(exec, on));
+    check(64, 1, 2, c, on, "the captured call", 0);
+}
+
+static handle shared;
+
+static void *caller(void *mine)
+{
+    const int set = (int)(uintptr_t)mine % SETS;
+    GOOD(cuCtxSetCurrent(context));
+    const uint64_t c = new_c(), d = new_c();
+    for (int i = 0; i < REPEATS; i++) {
+        right(64, set, 3, c, shared, "one stream for all", i);
+        right(64, set, 2, d, (handle)(uintptr_t)PER_THREAD, "a thread's own stream", i);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t thread[THREADS];
+    shared = new_stream();
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK(!pthread_create(&thread[i], NULL, caller, (void *)i), "no thread");
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static void fails(const char *function, enum fault_mode mode)
+{
+    enum { OUT_OF_MEMORY = 2 }; /* CUDA_ERROR_OUT_OF_MEMORY, which a context survives */
+    char what[80];
+    snprintf(what, sizeof what, "%s fails %s", function, mode == FAULT_ONCE ? "once" : "always");
+    const handle on = new_stream();
+    driver->error = OUT_OF_MEMORY;
+    driver->mode = mode;
+    driver->struck = 0;
+    driver->nth = asked(function) + 1;
+    driver->function = index_of(function);
+    for (int i = 0; i < 5 && !driver->struck; i++) /* another launch may have had the place until now */
+        repeat(64, REPEATS, SETS, on, what);
+    CHECK(driver->struck > 0, "%s: it was not called", what);
+    driver->function = -1;
+    repeat(64, REPEATS, SETS, on, what);
+}
+
+static void reset(handle *on)
+{
+    GOOD(cuDevicePrimaryCtxReset_v2(0));
+    open_gpu();
+    *on = new_stream();
+    const unsigned long graphs = repeat(64, REPEATS, SETS, *on, "after a reset");
+    CHECK(graphs >= REPEATS / 2, "after a reset %d times: %lu graphs", REPEATS, graphs);
+}
+
+int main(int argc, char **argv)
+{
+    const char *lib = "build/libgpugemm.so";
+    for (int i = 1; i + 1 < argc; i++)
+        lib = strcmp(argv[i], "--lib") ? lib : argv[i + 1];
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+    dgemm = library ? (__typeof__(dgemm))dlsym(library, "gpugemm_dgemm") : NULL;
+    int (*const warmup)(void) = library ? (int (*)(void))dlsym(library, "gpugemm_warmup") : NULL;
+    driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
+    if (!dgemm || !warmup)
+        return fprintf(stderr, "%s lacks names\n", lib), 1;
+    if (warmup())
+        return printf("skipped: no GPU\n"), SKIP;
+    if (!driver)
+        return fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2;
+#define FIND(name, parameters)                                                                                                                       \
+    if (!(*(void **)&name = dlsym(cuda, #name)))                                                                                                     \
+        return fprintf(stderr, "no %s\n", #name), 1;
+    DRIVER(FIND)
+    uint64_t seed = 1;
+    for (int set = 0; set < SETS; set++)
+        for (int i = 0; i < MOST * MOST; i++)
+            host_a[set][i] = (double)(rng(&seed) % 19) - 9, host_b[set][i] = (double)(rng(&seed) % 19) - 9;
+    driver->function = -1;
+    driver->armed = true;
+    GOOD(cuInit(0));
+    open_gpu();
+    handle on = new_stream();
+    same_and_others(on);
+    reset(&on); /* before the library gives back what it holds, which it does when idle: it could not tell that this is gone meanwhile */
+    captured(on);
+    threads();
+    static const char *const functions[] = {"cuGraphCreate",       "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags",
+                                            "cuStreamGetPriority", "cuGraphLaunch",           "cuGraphExecKernelNodeSetParams_v2",
+                                            "cuStreamGetId"};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        fails(functions[i], FAULT_ONCE), fails(functions[i], FAULT_FUNCTION);
+    repeat(64, REPEATS, SETS, NULL, "the legacy stream");
+    printf("%lu graphs made, %lu launched, %lu times other arguments: %d failures\n", asked("cuGraphInstantiateWithFlags"), asked("cuGraphLaunch"),
+           asked("cuGraphExecKernelNodeSetParams_v2"), test_failures);
+    return test_failures != 0;
+}
