@@ -18,6 +18,7 @@ typedef void *handle;
     X(cuDevicePrimaryCtxRetain, (handle *, int))                                                                                                     \
     X(cuDevicePrimaryCtxReset_v2, (int))                                                                                                             \
     X(cuCtxSetCurrent, (handle))                                                                                                                     \
+    X(cuCtxSynchronize, (void))                                                                                                                      \
     X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                                                           \
     X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                                                                             \
     X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                                                   \
@@ -60,6 +61,7 @@ static void open_gpu(void)
         GOOD(cuMemcpyHtoD_v2(a[i], host_a[i], sizeof host_a[i]));
         GOOD(cuMemcpyHtoD_v2(b[i], host_b[i], sizeof host_b[i]));
     }
+    GOOD(cuCtxSynchronize());
 }
 
 static handle new_stream(void)
@@ -81,6 +83,7 @@ static void poison(uint64_t c)
 {
     static const double nothing[MOST * MOST] = {[0 ... MOST * MOST - 1] = 1e300};
     GOOD(cuMemcpyHtoD_v2(c, nothing, sizeof nothing));
+    GOOD(cuCtxSynchronize()); /* or it might come after the call on another stream */
 }
 
 static int gemm(int n, int set, double alpha, uint64_t c, handle on)
