@@ -266,15 +266,16 @@ static int time_blocks(const bool *able, const struct problem *p, double times[]
     return blocks;
 }
 
-/* Microseconds of host time per call for enqueueing it: in batches too short to fill the queue, with the GPU otherwise idle, but so long that the
- * first call, whose code and data have left the caches while the thread waited, counts little; of large products, of which the GPU could not do so
- * many, in shorter ones. */
+/* Microseconds of host time per call for enqueueing it: in batches too short to fill the queue, after a call that is not timed, because while the
+ * thread waited what a call needs has left the caches. */
 static void time_calls(const bool *able, const struct problem *p, double times[][MAX_ROUNDS])
 {
     enum { BATCHES = 15 };
-    int calls = (double)p->m * (double)p->n * (double)p->k < 1e10 ? 100 : 10;
+    int calls = (double)p->m * (double)p->n * (double)p->k < 1e9 ? 100 : 10;
     for (int b = -1; b < BATCHES; b++)
         for (int c = 0; c < contestant_count; c++) {
+            if (able[c])
+                contestants[c].run(&contestants[c], p);
             double start = now();
             for (int i = 0; i < calls && able[c]; i++)
                 contestants[c].run(&contestants[c], p);

@@ -115,7 +115,7 @@ static void run(const struct contestant *c, const struct gg_gemm *p)
         if (c->function)
             atomic_store(place, c->function);
     }
-    need(gg_launch(dev, &c->choice, p, stream), c->name);
+    need(gg_launch(dev, &c->choice, p, stream, false), c->name);
     for (int which = 0; c->function && which < GG_IMAGES; which++)
         atomic_store(&state->functions[which][row - gg_kernels], own[which]);
 }

@@ -135,7 +135,7 @@ static bool launch_step(struct gg_job *job, int i)
                         .alpha = p->alpha,
                         .beta = s->first ? p->beta : 1};
     struct gg_choice choice = gg_select(&q, &job->lane->dev->arch, gg_config()->kernel);
-    if (!choice.kernel || !gg_launch(job->lane->dev, &choice, &q, run) || !gg_gpu_event_record(job->step_event[i], run))
+    if (!choice.kernel || !gg_launch(job->lane->dev, &choice, &q, run, false) || !gg_gpu_event_record(job->step_event[i], run))
         return false;
     job->kernel = choice.kernel;
     return true;

@@ -21,7 +21,7 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;
     pthread_mutex_lock(&enqueue);
-    bool done = gg_launch(dev, &choice, &q, stream);
+    bool done = gg_launch(dev, &choice, &q, stream, true);
     if (done && wait && gg_watched())
         outcome->kernel = gg_served(dev, &choice, &q, stream);
     pthread_mutex_unlock(&enqueue);

@@ -54,10 +54,11 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
 
 /* ---- launches that repeat ------------------------------------------------------------------------------------------------------------ */
 
-/* A launch takes the host 3.5 to 4.5 us, that of a graph of the same kernel 2.0, and 2.4 if its arguments must be replaced first (H200's host, driver
- * 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU it takes the same time, alone and in a row. So a launch that
- * comes again and again gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE. All together take 2 MB of the GPU. Each launch
- * has one place, by its hash, and what comes there keeps it until others have come as often, or MOST times. */
+/* A launch takes the host 3.0 to 4.5 us, that of a graph of the same kernel 1.2 to 2.0, and 0.3 more if its arguments must be replaced first (H200's
+ * hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph ends 0 to 0.3 us later, and between two
+ * kernels of one call it costs 1 us (511x513x8191). So a call of one kernel that comes again and again gets a graph. Making one takes 10 to 30 us, the
+ * first one 0.7 ms: hence MADE. All together take 2 MB of the GPU. Each launch has one place, by its hash, and what comes there keeps it until others
+ * have come as often, or MOST times. (bench/results/again-2026-11-27.txt) */
 enum { MADE = 16, MOST = 64 };
 
 static struct gg_repeat *place_of(struct gg_device_state *state, const struct gg_launch *launch)

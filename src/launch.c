@@ -4,12 +4,13 @@
 #include "../cuda/kernel.h"
 
 /* Where a launch's scratch comes from: the stream's workspace or, for a kernel behind a gate, the caller's share of it, which starts at its
- * beginning. early: of struct gg_args, for all its kernels. */
+ * beginning. early: of struct gg_args, for all its kernels. repeats: if the product is a single kernel, as in struct gg_dim. */
 struct source {
     const struct gg_gate *gate; /* NULL: none */
     void *memory;
     size_t bytes;
     uint8_t early;
+    bool repeats;
 };
 
 static void *scratch(struct gg_device *dev, gg_stream stream, const struct source *source, size_t bytes)
@@ -43,29 +44,29 @@ static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struc
     const bool early = args->verdict || (args->early & GG_EARLY && row->role != GG_PACK);
     grid.alone =
         (early || row->role == GG_SLIM_TMA) && row->role != GG_SLIM && grid.x * grid.y <= (unsigned)gg_places(dev->arch.sms, (int)grid.cluster);
-    grid.repeats = !early && args->early == 0 && row->role != GG_PACK && row->role != GG_SLIM_TWO;
     return early ? gg_launch_link(dev, row, grid, stream, args) : gg_gpu_launch(dev, row, grid, stream, args);
 }
 
 /* Starts a grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
-static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, struct gg_args *args)
+static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, struct gg_args *args, bool repeats)
 {
     const double full = (double)dev->arch.sms * row->per_sm;
     if (row->role != GG_TILED && blocks > full)
         blocks = full;
-    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args);
+    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1, .repeats = repeats}, stream, args);
 }
 
 /* Starts the product itself; `splits` as in struct gg_choice. Tiles whose k is cut need args->workspace. */
 static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, const struct gg_gemm *p, int splits, gg_stream stream,
-                        struct gg_args *args)
+                        struct gg_args *args, bool repeats)
 {
     const int64_t tiles = gg_tiles(row, p);
+    const struct gg_dim grid = {.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1, .repeats = repeats};
     if (gg_is_cut(row))
-        return tiles <= INT32_MAX && start_grid(dev, row, (struct gg_dim){.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1}, stream, args);
+        return tiles <= INT32_MAX && start_grid(dev, row, grid, stream, args);
     args->move_back = 1;
     args->shared_tiles = gg_shared_tiles(tiles, splits);
-    return start(dev, row, args->shared_tiles == 0 ? (double)tiles : splits, stream, args);
+    return args->shared_tiles == 0 ? start(dev, row, (double)tiles, stream, args, repeats) : start(dev, row, splits, stream, args, false);
 }
 
 /* Adds up the parts of the tiles that a GG_PERSISTENT row's blocks have shared. */
@@ -218,8 +219,13 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;
-    const struct gg_dim grid = {
-        .x = (unsigned)blocks, .y = 1, .z = 1, .cluster = args->splits > 1 ? (unsigned)args->splits : 0, .whole = whole, .maps = tile_maps};
+    const struct gg_dim grid = {.x = (unsigned)blocks,
+                                .y = 1,
+                                .z = 1,
+                                .cluster = args->splits > 1 ? (unsigned)args->splits : 0,
+                                .whole = whole,
+                                .repeats = source->repeats && pack_bytes == 0,
+                                .maps = tile_maps};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);
         args->a = (const char *)p->a + k0 * (p->a_kmajor ? 1 : p->lda) * (int64_t)gg_size(p->type);
@@ -248,9 +254,10 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
             args->splits = 1;
     }
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor)) * args->splits;
-    return start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args) &&
-           (args->splits == 1 ||
-            start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args));
+    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1, .repeats = source->repeats && args->splits == 1};
+    return start_grid(dev, row, grid, stream, args) &&
+           (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM),
+                                       (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args, false));
 }
 
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate)
@@ -308,18 +315,24 @@ static bool slim_maps(struct gg_args *args, const struct gg_kernel *row)
                                  : gg_gpu_tensor_map(y->map, row->type, y->base, y->size, args->k, y->ld, row->tile_n, row->tile_k, 0, false));
 }
 
-static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, struct gg_args *args)
+static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, struct gg_args *args,
+                       bool repeats)
 {
-    const struct gg_dim grid = {
-        .x = (unsigned)blocks, .y = 1, .z = 1, .cluster = splits > 1 ? (unsigned)splits : 0, .maps = row->role == GG_SLIM_TMA ? slim_maps : NULL};
+    const struct gg_dim grid = {.x = (unsigned)blocks,
+                                .y = 1,
+                                .z = 1,
+                                .cluster = splits > 1 ? (unsigned)splits : 0,
+                                .repeats = repeats,
+                                .maps = row->role == GG_SLIM_TMA ? slim_maps : NULL};
     return blocks <= INT32_MAX && start_grid(dev, row, grid, stream, args);
 }
 
-static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
+static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args,
+                        bool repeats)
 {
     args->splits = choice->splits;
     args->wide = choice->wide;
-    return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
+    return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args, repeats);
 }
 
 /* The GG_SLIM_TWO row that does both choices in one launch, or NULL. */
@@ -339,7 +352,7 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
     struct gg_two_args two = {{args_of(&p[0], source), args_of(&p[1], source)}, (uint32_t)slim_blocks(choice, &p[0])};
     two.each[0].splits = two.each[1].splits = choice->splits;
     two.each[0].wide = two.each[1].wide = choice->wide;
-    return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
+    return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each, false);
 }
 
 /* Launches any row but GG_TENSOR…, ignoring the choice's strips. What start_fixup needs is left in *args and, if for want of memory another row or
@@ -358,20 +371,21 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
         while (gg_is_tma(row))
             row++;
         done->kernel = row, done->splits = 1;
-        return start_tiles(dev, row, p, 1, stream, args);
+        return start_tiles(dev, row, p, 1, stream, args, source->repeats);
     }
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, args);
     if (gg_is_slim(row))
-        return launch_slim(dev, choice, p, stream, args);
+        return launch_slim(dev, choice, p, stream, args, source->repeats);
     if (row->role == GG_PANEL)
-        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_panel_blocks(row, p), .y = 1, .z = 1}, stream, args);
+        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_panel_blocks(row, p), .y = 1, .z = 1, .repeats = source->repeats}, stream,
+                          args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args->workspace = scratch(dev, stream, source, parts);
     if (parts && !args->workspace)
         done->splits = 1;
-    return start_tiles(dev, row, p, done->splits, stream, args);
+    return start_tiles(dev, row, p, done->splits, stream, args, source->repeats);
 }
 
 /* The strip of columns (part 1) or of rows (part 2) that the choice sets aside from p, and the choice for it. False: there is none. */
@@ -478,17 +492,17 @@ static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, 
     return launch(dev, &ffma, &strict, stream, &(struct source){0}) && gg_chain_decline(dev, stream);
 }
 
-bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)
+bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, bool repeats)
 {
     if (p->m == 0 || p->n == 0)
         return true;
     if (p->k == 0 || p->alpha == 0) {
         struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
-        return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
+        return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args, repeats);
     }
     if (gg_is_chain(choice->kernel))
         return launch_chain(dev, choice, p, stream);
-    return launch(dev, choice, p, stream, &(struct source){0});
+    return launch(dev, choice, p, stream, &(struct source){.repeats = repeats && choice->strip_m + choice->strip_n == 0});
 }
 
 bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)

@@ -255,7 +255,7 @@ static bool go(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_ch
         *up = packed[x].offset + packed[x].bytes;
     }
     return choice->kernel && gg_gpu_copy(lane->arena, lane->pinned, (size_t)*up, shared) && gg_gpu_event_record(lane->events[1], shared) &&
-           gg_gpu_stream_wait(stream, lane->events[1]) && gg_launch(lane->dev, choice, q, stream) &&
+           gg_gpu_stream_wait(stream, lane->events[1]) && gg_launch(lane->dev, choice, q, stream, false) &&
            gg_gpu_copy(lane->pinned + c->offset, lane->arena + c->offset, (size_t)c->bytes, stream) && gg_gpu_event_record(lane->events[0], stream);
 }
 
@@ -302,7 +302,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
             start(legs, add_leg(&legs->legs[0], c, 0, c->lines), lane, false, SELF);
             arrived = c->lines;
         }
-    } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream)) {
+    } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream, false)) {
         arrived = receive(lane, legs, c, direct, alone, stream);
     }
     gg_copy_end(threads);
