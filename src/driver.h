@@ -79,7 +79,9 @@ struct gg_device_state {
     _Atomic(CUfunction) functions[GG_IMAGES][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
-    struct gg_repeat repeats[REPEATS]; /* not under the lock */
+    /* Not under the lock: */
+    struct gg_repeat repeats[REPEATS];
+    struct gg_repeat *_Atomic last[REPEATS]; /* that came to each stream, by its id */
 };
 
 static inline struct gg_device_state *gg_state_of(const struct gg_device *dev) { return dev->private_state; }

@@ -55,10 +55,11 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
 /* ---- launches that repeat ------------------------------------------------------------------------------------------------------------ */
 
 /* A launch takes the host 3.0 to 4.5 us, that of a graph of the same kernel 1.2 to 2.0, and 0.3 more if its arguments must be replaced first (H200's
- * hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph ends 0 to 0.3 us later, and between two
- * kernels of one call it costs 1 us (511x513x8191). So a call of one kernel that comes again and again gets a graph. Making one takes 10 to 30 us, the
- * first one 0.7 ms: hence MADE. All together take 2 MB of the GPU. Each launch has one place, by its hash, and what comes there keeps it until others
- * have come as often, or MOST times. (bench/results/again-2026-11-27.txt) */
+ * hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph ends 0 to 0.3 us later, and in a row of
+ * the same launches 0.1; but two graphs of different kernels of one call took 1 us longer than two launches (511x513x8191). So a call of one kernel
+ * that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE. All together take
+ * 2 MB of the GPU. Each launch has one place, by its hash, and what comes there keeps it until others have come as often, or MOST times.
+ * (bench/results/again-2026-11-27.txt) */
 enum { MADE = 16, MOST = 64 };
 
 static struct gg_repeat *place_of(struct gg_device_state *state, const struct gg_launch *launch)
@@ -142,14 +143,15 @@ static bool launch_again(struct gg_device_state *state, const struct gg_kernel *
         status != CU_STREAM_CAPTURE_STATUS_NONE || !GG_CU(cuStreamGetId, stream, &launch.stream))
         return false;
     struct gg_repeat *const r = place_of(state, &launch);
+    const bool follows_itself = atomic_exchange_explicit(&state->last[launch.stream % REPEATS], r, memory_order_relaxed) == r;
     if (atomic_exchange_explicit(&r->busy, true, memory_order_acquire)) /* another thread: not worth waiting for */
         return false;
     bool launched = false;
     if (memcmp(&r->launch, &launch, sizeof launch) == 0) {
         r->seen += r->seen < MOST;
-        if (r->seen >= MADE && !r->made && !r->refused && make_maps(grid, kernel, args))
+        if (follows_itself && r->seen >= MADE && !r->made && !r->refused && make_maps(grid, kernel, args))
             make_graph(r, stream, args);
-        launched = r->made && (has_arguments(r, args) || (make_maps(grid, kernel, args) && replace_arguments(r, args))) &&
+        launched = follows_itself && r->made && (has_arguments(r, args) || (make_maps(grid, kernel, args) && replace_arguments(r, args))) &&
                    GG_CU(cuGraphLaunch, r->made, stream);
     } else if (--r->seen <= 0) {
         forget_graph(r);

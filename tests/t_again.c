@@ -1,6 +1,7 @@
-/* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, among calls of other
- * shapes, while the stream is being captured, from several threads on one stream and each on its own per-thread stream, when the driver refuses a
- * graph, and after the context was reset. Every C is right, and the driver was asked for what was expected.
+/* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, in turn with calls of
+ * another shape, which get none, among other shapes, while the stream is being captured, from several threads on one stream and each on its own
+ * per-thread stream, when the driver refuses a graph, and after the context was reset. Every C is right, and the driver was asked for what was
+ * expected.
  *
  *   t_again --lib PATH
  *
@@ -133,8 +134,12 @@ static void same_and_others(handle on)
     unsigned long graphs = repeat(64, REPEATS, 1, on, "the same operands"), kernels = asked("cuLaunchKernel");
     CHECK(graphs >= REPEATS / 2, "the same call %d times: %lu graphs", REPEATS, graphs);
     graphs = repeat(64, REPEATS, SETS, on, "other operands");
-    CHECK(graphs == REPEATS, "other operands %d times: %lu graphs", REPEATS, graphs);
+    CHECK(graphs == REPEATS, "other operands %d times: %lu graphs", REPEATS, graphs); /* the launch before was the same */
     CHECK(asked("cuLaunchKernel") == kernels, "a call that has a graph launches a kernel, too");
+    graphs = asked("cuGraphLaunch");
+    for (int i = 0; i < REPEATS; i++)
+        repeat(i % 2 ? 64 : 96, 1, SETS, on, "two shapes in turn");
+    CHECK(asked("cuGraphLaunch") == graphs, "graphs for two shapes in turn");
     for (int n = 1; n <= MOST; n++)
         repeat(n, 2, 1, on, "other shapes");
     graphs = repeat(64, REPEATS, SETS, on, "after other shapes");
