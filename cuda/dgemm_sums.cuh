@@ -108,7 +108,7 @@ struct dgemm_row {
 
     /* Code of their own for updates whose elements are all there: 4096x4096x128 by 128x64_pair 0.92 to 0.94 of the time before, 2000x2000x128 0.96,
      * 4096x4096x64 by 128x128 0.96, 400x320x200 by 32x64 0.98. Not for rows of 16 slots that run alone: in them it lies before what other updates need,
-     * and 128x64 and 64x64 got 0 to 4 % slower (bench/results/whole-2026-11-27.txt). */
+     * and 128x64 and 64x64 got 0 to 4 % slower (bench/results/again-2026-11-27.txt). */
     static constexpr bool PLAIN_UPDATES = GG_UPDATE && (PAIR || SLOTS != 16);
 
     static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
