@@ -41,8 +41,8 @@
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
  *   dgemm_tma_64x64_pair     4 warps of 32×32 in pairs, 12 stages, 1 an SM     1.27 times as fast as 64x64 at 184×8152×2940
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
- *   dgemm_tma_96x64_halves   2 × 4 warps of 48×32, 10 stages, 1 block an SM    0.95 to 0.98 from 800 to 864, others 0.86 to 0.93 (H100); 1200×600×600
- *   dgemm_tma_64x96_halves   2 × 4 warps of 32×48, 10 stages, 1 block an SM    the same of wide C: 600×1200×600 1.04, others 0.93
+ *   dgemm_tma_96x64_halves   2 × 4 warps of 48×32, 10 stages, 1 block an SM    0.95 to 0.98 from 800 to 864, where others have 0.87 to 0.91 (H100)
+ *   dgemm_tma_64x96_halves   2 × 4 warps of 32×48, 10 stages, 1 block an SM    1.03 at 600×1200×600, where others have 0.96 (H100)
  *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.06 to 1.11 at 768, which is 256 such tiles
  *   dgemm_tma_16x128         4 warps of 16×32, 6 stages, 2 blocks an SM        1.08 to 1.09 at 16×16384×16384 with k contiguous in B, else 0.95
  *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384

@@ -52,9 +52,9 @@ enum gpugemm_transpose { GPUGEMM_NO_TRANS = 111, GPUGEMM_TRANS = 112, GPUGEMM_CO
  * captured in a CUDA graph (call once outside capture with the same shapes first: the workspace does not grow inside it). Graphs
  * captured on one stream share its workspace: they must not run at the same time, nor beside other calls on that stream. The stream
  * must belong to the device that holds C; operands on another GPU are copied over.
- * A call of one kernel that is made again and again in a row on a stream, with any operands, is launched as a graph of that kernel, which takes the
- * host half the time. Profilers may have to be told to look into graphs (nsys profile --cuda-graph-trace=node). All such graphs together take about
- * 2 MB of GPU memory.
+ * A call of one kernel that is made again and again in a row on a stream, with any operands, is launched as a graph of that kernel,
+ * which takes the host half the time. Profilers may have to be told to look into graphs (nsys profile --cuda-graph-trace=node). All
+ * such graphs together take about 2 MB of GPU memory.
  * When any operand is in host memory the call waits for the stream, and C is complete at return, whoever computed it.
  * Returns a status as above. Thread-safe; calls on different streams do not wait for each other. */
 int gpugemm_sgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,

@@ -7,7 +7,8 @@
 #include "staged.h"
 #include "trace.h"
 
-/* Two threads may share a stream and its workspace: from asking for the workspace to launching, a call must not be interleaved with another. */
+/* Two threads may share a stream, its workspace and its graph: from asking for the workspace to launching, a call must not be interleaved with
+ * another. */
 static pthread_mutex_t enqueue = PTHREAD_MUTEX_INITIALIZER;
 
 bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream, bool wait, struct gg_outcome *outcome)

@@ -49,12 +49,12 @@ struct gg_launch {
     unsigned blocks[3], threads, cluster, shared;
 };
 
-/* A launch that may repeat, and its graph, if it has (enqueue.c). */
+/* The launch that a stream repeats, and its graph, if it has (enqueue.c). */
 struct gg_repeat {
-    _Atomic bool busy; /* a thread is using it */
     struct gg_launch launch;
-    int seen;     /* so many times, less the launches that came instead */
-    bool refused; /* the driver makes no graph of it */
+    int seen;         /* so many times, less the launches that came instead */
+    bool interrupted; /* the last one was another */
+    bool refused;     /* the driver makes no graph of it */
     CUgraph graph;
     CUgraphExec made; /* NULL: not yet */
     CUgraphNode node;
@@ -79,9 +79,7 @@ struct gg_device_state {
     _Atomic(CUfunction) functions[GG_IMAGES][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
-    /* Not under the lock: */
-    struct gg_repeat repeats[REPEATS];
-    struct gg_repeat *_Atomic last[REPEATS]; /* that came to each stream, by its id */
+    struct gg_repeat repeats[REPEATS]; /* by the stream's id; not under this lock, but under that of device.c */
 };
 
 static inline struct gg_device_state *gg_state_of(const struct gg_device *dev) { return dev->private_state; }

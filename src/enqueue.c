@@ -58,15 +58,9 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
  * hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph ends 0 to 0.3 us later, and in a row of
  * the same launches 0.1; but two graphs of different kernels of one call took 1 us longer than two launches (511x513x8191). So a call of one kernel
  * that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE. All together take
- * 2 MB of the GPU. Each launch has one place, by its hash, and what comes there keeps it until others have come as often, or MOST times.
+ * 2 MB of the GPU. A stream's launch is kept until others have come as often, or MOST times; calls of several kernels are not noticed.
  * (bench/results/again-2026-11-27.txt) */
 enum { MADE = 16, MOST = 64 };
-
-static struct gg_repeat *place_of(struct gg_device_state *state, const struct gg_launch *launch)
-{
-    const uint64_t what = (uintptr_t)launch->function >> 3 ^ launch->stream << 20 ^ launch->blocks[0] ^ (uint64_t)launch->blocks[1] << 32;
-    return &state->repeats[what * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (REPEATS - 1)];
-}
 
 static CUDA_KERNEL_NODE_PARAMS node_of(const struct gg_launch *launch, void **parameters)
 {
@@ -142,23 +136,24 @@ static bool launch_again(struct gg_device_state *state, const struct gg_kernel *
     if (!gg_cu.cuGraphExecKernelNodeSetParams || gg_cu.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
         status != CU_STREAM_CAPTURE_STATUS_NONE || !GG_CU(cuStreamGetId, stream, &launch.stream))
         return false;
-    struct gg_repeat *const r = place_of(state, &launch);
-    const bool follows_itself = atomic_exchange_explicit(&state->last[launch.stream % REPEATS], r, memory_order_relaxed) == r;
-    if (atomic_exchange_explicit(&r->busy, true, memory_order_acquire)) /* another thread: not worth waiting for */
+    struct gg_repeat *const r = &state->repeats[launch.stream % REPEATS];
+    if (memcmp(&r->launch, &launch, sizeof launch) != 0) {
+        r->interrupted = true;
+        if (--r->seen <= 0) {
+            forget_graph(r);
+            *r = (struct gg_repeat){.launch = launch, .seen = 1};
+        }
         return false;
-    bool launched = false;
-    if (memcmp(&r->launch, &launch, sizeof launch) == 0) {
-        r->seen += r->seen < MOST;
-        if (follows_itself && r->seen >= MADE && !r->made && !r->refused && make_maps(grid, kernel, args))
-            make_graph(r, stream, args);
-        launched = follows_itself && r->made && (has_arguments(r, args) || (make_maps(grid, kernel, args) && replace_arguments(r, args))) &&
-                   GG_CU(cuGraphLaunch, r->made, stream);
-    } else if (--r->seen <= 0) {
-        forget_graph(r);
-        r->launch = launch, r->seen = 1, r->refused = false;
     }
-    atomic_store_explicit(&r->busy, false, memory_order_release);
-    return launched;
+    const bool in_a_row = !r->interrupted;
+    r->interrupted = false;
+    r->seen += r->seen < MOST;
+    if (!in_a_row)
+        return false;
+    if (r->seen >= MADE && !r->made && !r->refused && make_maps(grid, kernel, args))
+        make_graph(r, stream, args);
+    return r->made && (has_arguments(r, args) || (make_maps(grid, kernel, args) && replace_arguments(r, args))) &&
+           GG_CU(cuGraphLaunch, r->made, stream);
 }
 
 /* ---- launching ------------------------------------------------------------------------------------------------------------------------- */

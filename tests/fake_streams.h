@@ -184,6 +184,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     (void)flags;
     ENTER(true);
     CUgraph copy = calloc(1, sizeof *copy);
+    copy->context = graph->context;
     for (const struct operation *o = graph->first; o; o = o->next)
         append(copy, copy_of(o));
     *exec = (CUgraphExec)copy;
