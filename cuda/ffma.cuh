@@ -33,8 +33,8 @@ template <int LANES_M, bool FAST> struct gg_lanes {
 
 /* The order of one k's FFMAs and of the loads among them. FFMAs go back and forth in lines of sums, along m or n, so that consecutive ones share an
  * operand; BACK: from the last line to the first. The first load follows FFMA number FIRST, and each of the others comes GAP FFMAs later. Which order
- * is fastest depends on how ptxas numbers registers for it, which is different in each kernel, by up to 3 %. So the rows fed by TMA name their own,
- * the best of 100 to 165 that were timed in each (bench/results/sgemm-2026-11-25-2.txt). */
+ * is fastest depends on how ptxas numbers registers for it, which is different in each kernel, by up to 3 %. So most rows name their own, the best of
+ * 100 to 240 that were timed in each (bench/results/sgemm-2026-11-25-2.txt, orders-2026-11-27.txt). */
 template <int FIRST_, int GAP_, bool ALONG_M_, bool BACK_ = false> struct gg_order {
     static constexpr int FIRST = FIRST_, GAP = GAP_;
     static constexpr bool ALONG_M = ALONG_M_, BACK = BACK_;
@@ -181,6 +181,11 @@ template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B, int SLOW = 1, c
             }
         }
     }
+};
+
+/* gg_ffma in this order, for kernels that are given a class of products by its name (sgemm.cuh). */
+template <class ORDER> struct gg_ffma_in {
+    template <int TM, int TN, int LANES_M, int PITCH_A, int PITCH_B> using type = gg_ffma<TM, TN, LANES_M, PITCH_A, PITCH_B, 1, ORDER>;
 };
 
 /* 1, but ptxas does not know. */
