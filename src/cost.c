@@ -284,7 +284,7 @@ static bool by_elements(enum gg_type type, const void *base, int64_t ld, bool km
 
 /* Cost of an unaligned C in FP32, in passes over C. Each lane stores its four elements one by one, or they are transposed on the way (gg_rows of
  * cuda/ffma.cuh); with many blocks on an SM the others hide that. (4097x4097x64 by multistage 64 -> 72 us, by sgemm_tma_128x256 60 -> 107 with an
- * operand to pack, by sgemm_128x64 91 -> 138.) */
+ * operand to pack, by sgemm_128x64 91 -> 138. GG_TMA_ONCE: 48 unaligned problems of starts-2026-11-27.csv.) */
 static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
 {
     if (p->type == GG_D || !gg_must_pack(p->type, p->c, p->ldc))
@@ -294,7 +294,9 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
         return 0.5;
     if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
         return 2;
-    return tile >= (row->role == GG_TMA_ONCE ? 64 * 128 : 128 * 128) && !gg_is_tiled(row) ? 1 : 3;
+    if (row->role == GG_TMA_ONCE)
+        return tile < 64 * 128 ? 2 : 2.3;
+    return tile >= 128 * 128 && !gg_is_tiled(row) ? 1 : 3;
 }
 
 /* Clocks that FP32 rows add for each element of C that a block reads (beta != 0): GG_TILED…, others with two blocks an SM or with one, large tiles
@@ -337,8 +339,9 @@ static double reading_alone(const struct gg_kernel *row, const struct gg_gemm *p
 
 static double passes_over_c(const struct gg_gemm *p) { return 2 + (p->beta != 0 && p->type == GG_S ? READ_C : 0); }
 
-/* Clocks that a GG_TILED_CUT row takes to add up a tile, and for each of its parts. */
+/* Clocks that a GG_TILED_CUT row takes to add up a tile, for each of its parts and, by type, for each of its elements. */
 enum { ADDING_UP = 3500, ADDING_PART = 350 };
+static const double ADDING_ELEMENT[] = {[GG_S] = 0.4, [GG_D] = 0};
 
 /* A block of a GG_PERSISTENT row that shares tiles mostly has parts of two of them; in FP32 of one, where all shared tiles have equally many blocks.
  * What the second part costs, by type, in multiples of `start`. */
@@ -369,7 +372,7 @@ static double predict(const struct gg_kernel *row, const struct gg_gemm *p, cons
         const double load = (double)gg_ceil_div(tiles * pieces, arch->sms), rounds = (double)gg_ceil_div((int64_t)load, row->per_sm);
         const double each = row->per_sm > MANY ? load * step + STEP : gg_at_least(load, row->per_sm > 1 ? 1 / alone(row, 1) : 1) * step;
         clocks = each * (double)gg_ceil_div((int64_t)tile_steps, pieces) + starts(row, rounds);
-        clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces : 0;
+        clocks += pieces > 1 ? ADDING_UP + ADDING_PART * pieces + ADDING_ELEMENT[p->type] * tile : 0;
     }
     clocks += reading(row, p, arch);
     double memory = (m * k + k * n + passes_over_c(p) * m * n) * size / arch->bandwidth;

@@ -348,11 +348,13 @@ static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, co
     }
 }
 
-/* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks. */
+/* SMs on which no block of this choice runs; 0 for rows of which an SM has several blocks, and where operands are packed first, beside which strips
+ * gain nothing (511x513x8191 NT by sgemm_tma_64x128 116 us, predicted 108; by sgemm_128x64 112). */
 static int idle_sms(const struct gg_choice *choice, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     const struct gg_kernel *row = choice->kernel;
-    if (row->per_sm > 1 || gg_is_tiled(row))
+    const bool packs = gg_is_tma(row) && (gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb));
+    if (row->per_sm > 1 || gg_is_tiled(row) || packs)
         return 0;
     const int64_t tiles = gg_tiles(row, p), each = gg_own_pieces(choice) * gg_team(row);
     const int64_t blocks = gg_shared_tiles(tiles, choice->splits) > 0 ? choice->splits * gg_team(row) : tiles * each;
