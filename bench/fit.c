@@ -21,7 +21,8 @@
 /* What they need from other files: machine code, of which there is none here, and chains, which serve no strict product. */
 #undef GG_KERNEL
 #define GG_KERNEL(name, file, ...)                                                                                                                   \
-    const unsigned char gg_image_##file[1], gg_image_##file##_update[1], gg_image_##file##_whole[1], gg_image_##file##_update_whole[1];
+    const unsigned char gg_image_##file[1], gg_image_##file##_update[1], gg_image_##file##_whole[1], gg_image_##file##_update_whole[1],              \
+        gg_image_##file##_cut[1], gg_image_##file##_update_cut[1];
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
 bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p)

@@ -1,7 +1,7 @@
 # cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>,
-# gg_image_<stem>_update for calls that read C, and of each a gg_image_…_whole for those that cut no tile. They are the same image where all calls run
-# the same code, else the file is compiled several times, with GG_UPDATE and GG_WHOLE 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and spills
-# is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would link the CUDA runtime, which the library
+# gg_image_<stem>_update for calls that read C, and of each a gg_image_…_whole for those that cut no tile and a gg_image_…_cut for those that cut all
+# among clusters. They are the same image where all calls run the same code, else the file is compiled several times, with GG_UPDATE, GG_WHOLE and GG_CUT
+# 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would link the CUDA runtime, which the library
 # does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
 if(GPUGEMM_CUDA)
@@ -75,7 +75,7 @@ function(gpugemm_embed_kernels result)
       list(APPEND kinds _update)
     endif()
     if(stem MATCHES "^dgemm_tma$")
-      list(APPEND kinds _whole _update_whole)
+      list(APPEND kinds _whole _update_whole _cut _update_cut)
     endif()
     set(level 3)
     if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")
@@ -90,7 +90,8 @@ function(gpugemm_embed_kernels result)
       if(kinds)
         string(REGEX MATCH _update is_update "${kind}")
         string(REGEX MATCH _whole is_whole "${kind}")
-        set(define -DGG_UPDATE=$<BOOL:${is_update}> -DGG_WHOLE=$<BOOL:${is_whole}>)
+        string(REGEX MATCH _cut is_cut "${kind}")
+        set(define -DGG_UPDATE=$<BOOL:${is_update}> -DGG_WHOLE=$<BOOL:${is_whole}> -DGG_CUT=$<BOOL:${is_cut}>)
       endif()
       add_custom_command(OUTPUT ${out}.fatbin
         COMMAND sh -c "\"$0\" \"$@\" 2> '${out}.log' || { cat '${out}.log' >&2; exit 1; }; grep -i 'warning' '${out}.log' >&2 || :"
@@ -99,7 +100,7 @@ function(gpugemm_embed_kernels result)
         DEPENDS ${kernel} DEPFILE ${out}.d COMMENT "Compiling kernels ${compilation}" VERBATIM)
     endforeach()
     set(others "")
-    foreach(kind _update _whole _update_whole)
+    foreach(kind _update _whole _update_whole _cut _update_cut)
       set(other gg_image_${stem}${kind})
       string(REGEX REPLACE "_[a-z]+$" "" wider "${kind}") # serves if there is no such code
       string(APPEND others "    .globl ${other}\n    .hidden ${other}\n    .type ${other}, %object\n")

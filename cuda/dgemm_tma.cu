@@ -107,7 +107,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
     /* Finds the unit's piece number `index`. False: it does not have so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        if (!PAIR && (ONCE || (!GG_WHOLE && p.splits > 1))) {
+        if (!PAIR && (ONCE || GG_CUT || (!GG_WHOLE && p.splits > 1))) {
             base::find_in_cluster_soon(p);
             return index == 0;
         }
@@ -334,7 +334,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 else if constexpr (TURNS) {
                     multiply<lines<false, PAIRS>, lines<true, PAIRS>, true>(ring, shared, count);
                     where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, true>();
-                    if (SLICES > 1 || splits(p) > 1)
+                    if (SLICES > 1 || GG_CUT || splits(p) > 1)
                         return sums::template finish_share<true>(p, where, shared, slice);
                     sums::template finish<true>(p, at, where, rehearses(order));
                     continue;
@@ -347,7 +347,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             else
                 multiply<lines<false, READS_A>, lines<false, READS_B>, false>(ring, shared, count),
                     where = sums::template settle<lines<false, READS_A>, lines<false, READS_B>, false>();
-            if (SLICES > 1 || splits(p) > 1)
+            if (SLICES > 1 || GG_CUT || splits(p) > 1)
                 return sums::template finish_share<false>(p, where, shared, slice);
             sums::template finish<false>(p, at, where, false);
         }
@@ -565,6 +565,7 @@ static_assert(d96x64_halves::SHARED == gg_shared_dgemm_tma_96x64_halves && d64x9
 static_assert(d128x64_pair::SHARED == gg_shared_dgemm_tma_128x64_pair && d16x128::SHARED == gg_shared_dgemm_tma_16x128, "kernels.def");
 
 extern "C" {
+#if !GG_CUT /* tiles of these are not cut among the blocks of clusters */
 __global__ void __launch_bounds__(d192x96::THREADS, 1) dgemm_tma_192x96(const __grid_constant__ gg_args p) { dgemm_tma<d192x96>::run(p); }
 __global__ void __launch_bounds__(d128x64_pair::THREADS, 1) dgemm_tma_128x64_pair(const __grid_constant__ gg_args p)
 {
@@ -573,6 +574,7 @@ __global__ void __launch_bounds__(d128x64_pair::THREADS, 1) dgemm_tma_128x64_pai
 __global__ void __launch_bounds__(d64x64_pair::THREADS, 1) dgemm_tma_64x64_pair(const __grid_constant__ gg_args p) { dgemm_tma<d64x64_pair>::run(p); }
 __global__ void __launch_bounds__(d128x128::THREADS, 1) dgemm_tma_128x128(const __grid_constant__ gg_args p) { dgemm_tma<d128x128>::run(p); }
 __global__ void __launch_bounds__(d128x64::THREADS, 1) dgemm_tma_128x64(const __grid_constant__ gg_args p) { dgemm_tma<d128x64>::run(p); }
+#endif
 __global__ void __launch_bounds__(d64x64::THREADS, 2) dgemm_tma_64x64(const __grid_constant__ gg_args p) { dgemm_tma<d64x64>::run(p); }
 __global__ void __launch_bounds__(d64x64_halves::THREADS, 1) dgemm_tma_64x64_halves(const __grid_constant__ gg_args p)
 {

@@ -131,6 +131,12 @@ template <typename T, int ROWS, int COLUMNS> __device__ inline void gg_fetch_c(c
 #define GG_WHOLE 0
 #endif
 
+/* The same, with GG_CUT 1, for calls in which every tile has a cluster, or several: without whole tiles and tiles that blocks share. 256x256x512 by
+ * 32x64 in clusters of 2 9.5 us instead of 10.2, of 8 11.5 and 12.9; by 16x128 in 2 9.6 and 11.1. (Not for FP32's rows, which gain 0.4 %.) */
+#ifndef GG_CUT
+#define GG_CUT 0
+#endif
+
 #ifdef GG_UPDATE /* what stores to C, in files that may read it */
 
 /* Calls put(x, old(x)) for x = 0 … COUNT - 1. Where C is read AT_ONCE loads are under way together: no compiler moves a load before a store to C, so

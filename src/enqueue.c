@@ -161,7 +161,7 @@ static bool launch_again(struct gg_device_state *state, const struct gg_kernel *
 /* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
 static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args, bool early)
 {
-    const enum gg_image image = (args->beta != 0 ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : 0);
+    const enum gg_image image = (args->beta != 0 ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : grid.cut ? GG_IMAGE_CUT : 0);
     const struct gg_launch launch = {.function = function_of(dev, kernel, image),
                                      .blocks = {grid.x, grid.y, grid.z},
                                      .threads = (unsigned)kernel->threads,

@@ -148,6 +148,7 @@ struct gg_dim {
     unsigned cluster; /* blocks of x that run as a cluster; 0: none do */
     bool alone;       /* at most one of these blocks on an SM, even if two would fit */
     bool whole;       /* no tile's k is cut among blocks */
+    bool cut;         /* every tile's k is cut among the blocks of a cluster */
     bool repeats;     /* worth a graph if it comes again: a call of one kernel, whose arguments are one gg_args */
     /* Makes the tensor maps, which follow from the rest of args; NULL: there are none, or they are made. Not called if a graph has them. */
     bool (*maps)(struct gg_args *args, const struct gg_kernel *row);

@@ -50,9 +50,9 @@ enum gg_role {
     GG_FETCH             /* copies from page-locked memory */
 };
 
-/* The calls that machine code was compiled for (cmake/cuda.cmake): those that read C or those that do not, and of each any, or only those that cut no
- * tile's k. */
-enum gg_image { GG_IMAGE_ANY = 0, GG_IMAGE_UPDATE = 1, GG_IMAGE_WHOLE = 2, GG_IMAGES = 4 };
+/* The calls that machine code was compiled for (cmake/cuda.cmake): those that read C or those that do not, and of each any, only those that cut no
+ * tile's k, or only those that have a cluster, or several, for each tile. */
+enum gg_image { GG_IMAGE_ANY = 0, GG_IMAGE_UPDATE = 1, GG_IMAGE_WHOLE = 2, GG_IMAGE_CUT = 4, GG_IMAGES = 6 };
 
 /* A row of cuda/kernels.def. Its columns are explained there. */
 struct gg_kernel {

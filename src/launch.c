@@ -224,6 +224,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
                                 .z = 1,
                                 .cluster = args->splits > 1 ? (unsigned)args->splits : 0,
                                 .whole = whole,
+                                .cut = cutting.splits > 1,
                                 .repeats = source->repeats && pack_bytes == 0,
                                 .maps = tile_maps};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {

@@ -8,12 +8,15 @@
 #include "../cuda/kernel.h"
 
 #define GG_KERNEL(name, file, ...)                                                                                                                   \
-    extern const unsigned char gg_image_##file[], gg_image_##file##_update[], gg_image_##file##_whole[], gg_image_##file##_update_whole[];
+    extern const unsigned char gg_image_##file[], gg_image_##file##_update[], gg_image_##file##_whole[], gg_image_##file##_update_whole[],           \
+        gg_image_##file##_cut[], gg_image_##file##_update_cut[];
 #include "../cuda/kernels.def"
 #undef GG_KERNEL
 
 const struct gg_kernel gg_kernels[] = {
-#define GG_IMAGES_OF(file) {gg_image_##file, gg_image_##file##_update, gg_image_##file##_whole, gg_image_##file##_update_whole}
+#define GG_IMAGES_OF(file)                                                                                                                           \
+    {gg_image_##file,       gg_image_##file##_update, gg_image_##file##_whole, gg_image_##file##_update_whole,                                      \
+     gg_image_##file##_cut, gg_image_##file##_update_cut}
 #define GG_KERNEL(name, file, type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start)                                \
     {#name, GG_IMAGES_OF(file), type, role, cc_min, cc_max, tile_m, tile_n, tile_k, threads, smem, per_sm, rate, start},
 #include "../cuda/kernels.def"
