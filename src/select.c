@@ -364,10 +364,10 @@ static int idle_sms(const struct gg_choice *choice, const struct gg_gemm *p, con
     return blocks < arch->sms ? arch->sms - (int)blocks : 0;
 }
 
-/* Strips of C, as far as they matter to the tiles: the seconds that they take behind them, the seconds that a single SM would take for them, and
- * whether their kernels can run beside others. */
+/* Strips of C, as far as they matter to the tiles: the seconds that they take behind them, the seconds that a single SM would take for them, those
+ * that their slowest block takes, and whether their kernels can run beside others. */
 struct strips {
-    double behind, on_one_sm;
+    double behind, on_one_sm, longest;
     bool slim;
 };
 
@@ -381,12 +381,19 @@ static double strip_rate(const struct gg_choice *strip, const struct gg_gemm *p)
     return p->type == GG_D && strip->kernel->tile_n > 1 && (p->n > p->m ? p->b_kmajor : p->a_kmajor) ? WIDE_DOTS : ALIGNED;
 }
 
+/* The same for one block of FP64's rows. */
+static const double D_BLOCK = 5.4e9;
+
 static void add_strip(struct strips *strips, const struct gg_choice *strip, const struct gg_gemm *p, double beyond)
 {
     strips->behind += strip->seconds + beyond;
     strips->slim = strips->slim && strip->kernel && gg_is_slim(strip->kernel);
-    if (strips->slim)
-        strips->on_one_sm += (double)gg_max(p->m, p->n) * (double)p->k / strip_rate(strip, p);
+    if (!strips->slim)
+        return;
+    const double elements = (double)gg_max(p->m, p->n) * (double)p->k;
+    strips->on_one_sm += elements / strip_rate(strip, p);
+    if (p->type == GG_D) /* of which an SM needs two blocks to reach that rate (388x360x7256 NT with a strip in 6 blocks 83 us, without 54) */
+        strips->longest = gg_longer(strips->longest, elements / ((double)gg_slim_blocks(strip->kernel, p, false) * D_BLOCK));
 }
 
 /* Adds what the strips, if there are any, take to the time of the tiles, behind which they run or, on idle SMs, beside them. */
@@ -397,7 +404,8 @@ static void add_strips(struct gg_choice *choice, const struct gg_gemm *p, const 
         return;
     const int idle = strips->slim ? idle_sms(choice, p, arch) : 0;
     const double behind = choice->seconds + strips->behind;
-    const double beside = gg_longer(choice->seconds, 2 * GG_LAUNCH + strips->on_one_sm / (double)gg_max(idle, 1)) + BESIDE;
+    const double strip = gg_longer(strips->on_one_sm / (double)gg_max(idle, 1), strips->longest);
+    const double beside = gg_longer(choice->seconds, 2 * GG_LAUNCH + strip) + BESIDE;
     choice->beside = idle > 0 && beside < behind;
     choice->seconds = choice->beside ? beside : behind;
 }

@@ -111,7 +111,7 @@ static void check_tensor(void)
         const char *strict, *fp32, *tf32; /* how their names begin */
     } cases[] = {{75, 65536, 4096, "tiled", "tiled", "tiled"},
                  {80, 166912, 4096, "sgemm", "tensor_mma_fp16", "tensor_mma_tf32"},
-                 {80, 166912, 1024, "multistage", "tensor_mma_fp16", "tensor_mma_tf32"},
+                 {80, 166912, 896, "multistage", "tensor_mma_fp16", "tensor_mma_tf32"},
                  {80, 166912, 128, "multistage", "multistage", "multistage"},
                  {86, 101376, 4096, "sgemm", "sgemm", "sgemm"},
                  {87, 166912, 4096, "sgemm", "sgemm", "sgemm"},
