@@ -45,20 +45,34 @@ enum { WORKSPACES = 128, WORDS = 256 };
 /* A launch but for its arguments. Compared by its bytes. */
 struct gg_launch {
     CUfunction function;
-    unsigned long long stream; /* its id */
     unsigned blocks[3], threads, cluster, shared;
+    uint64_t early; /* not 0: may start before the one ahead of it has ended (gg_gpu_launch_early) */
 };
 
-/* The launch that a stream repeats, and its graph, if it has (enqueue.c). */
+/* The launches of a call, in order, and what is launched. */
+enum { LAUNCHES = 6 };
+struct gg_call {
+    gg_stream stream;
+    int count;
+    bool begun, failed; /* some had to be launched before the call was complete; and were refused */
+    struct gg_launch launches[LAUNCHES];
+    const struct gg_kernel *kernels[LAUNCHES];
+    bool (*maps[LAUNCHES])(struct gg_args *args, const struct gg_kernel *row); /* as in struct gg_dim */
+    struct gg_two_args args[LAUNCHES];                                         /* of most kernels only the first */
+};
+
+/* The launches that a stream repeats, and their graph, if they have one (enqueue.c). */
 struct gg_repeat {
-    struct gg_launch launch;
-    int seen;         /* so many times, less the launches that came instead */
-    bool interrupted; /* the last one was another */
+    unsigned long long stream; /* its id */
+    int count;
+    struct gg_launch launches[LAUNCHES];
+    int seen;         /* so many times, less the calls that came instead */
+    bool interrupted; /* the last call was another */
     bool refused;     /* the driver makes no graph of it */
     CUgraph graph;
     CUgraphExec made; /* NULL: not yet */
-    CUgraphNode node;
-    char args[offsetof(struct gg_args, pieces_a) - offsetof(struct gg_args, m)]; /* the graph's */
+    CUgraphNode nodes[LAUNCHES];
+    struct gg_two_args args[LAUNCHES]; /* the graph's, but for maps */
 };
 
 enum { REPEATS = 64 };
@@ -79,8 +93,12 @@ struct gg_device_state {
     _Atomic(CUfunction) functions[GG_IMAGES][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
-    struct gg_repeat repeats[REPEATS]; /* by the stream's id; not under this lock, but under that of device.c */
+    struct gg_call call;               /* being gathered; not under this lock, but under that of device.c */
+    struct gg_repeat repeats[REPEATS]; /* by the stream's id; the same */
 };
+
+/* Launches what this thread has gathered (gg_gpu_gather) at once: something is about to happen on the stream that must come after it. */
+void gg_enqueue_now(void);
 
 static inline struct gg_device_state *gg_state_of(const struct gg_device *dev) { return dev->private_state; }
 

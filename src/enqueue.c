@@ -1,4 +1,4 @@
-/* enqueue.c — owns how kernels are launched: their code, loaded at first use, and graphs for launches that repeat. Called by launch.c and tensor.c,
+/* enqueue.c — owns how kernels are launched: their code, loaded at first use, and graphs for calls that repeat. Called by launch.c and tensor.c,
  * between gg_gpu_enter and gg_gpu_leave. */
 #include "driver.h"
 
@@ -52,14 +52,105 @@ static CUfunction function_of(struct gg_device *dev, const struct gg_kernel *ker
     return function;
 }
 
-/* ---- launches that repeat ------------------------------------------------------------------------------------------------------------ */
+/* ---- launching ------------------------------------------------------------------------------------------------------------------------- */
 
-/* A launch takes the host 3.0 to 4.5 us, that of a graph of the same kernel 1.2 to 2.0, and 0.3 more if its arguments must be replaced first (H200's
- * hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph ends 0 to 0.3 us later, and in a row of
- * the same launches 0.1; but two graphs of different kernels of one call took 1 us longer than two launches (511x513x8191). So a call of one kernel
- * that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE. All together take
- * 2 MB of the GPU. A stream's launch is kept until others have come as often, or MOST times; calls of several kernels are not noticed.
- * (bench/results/again-2026-11-27.txt) */
+/* The call that this thread gathers, or NULL. */
+static _Thread_local struct gg_call *gathering;
+
+static bool make_maps(const struct gg_call *call, int i, struct gg_two_args *args)
+{
+    return !call->maps[i] || call->maps[i](args->each, call->kernels[i]);
+}
+
+/* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
+static bool launch_one(const struct gg_launch *launch, gg_stream stream, struct gg_args *args)
+{
+    void *parameters[] = {args};
+    CUlaunchAttribute how[2];
+    unsigned count = 0;
+    if (launch->cluster > 1)
+        how[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {launch->cluster, 1, 1}};
+    if (launch->early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))
+        how[count++] =
+            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
+    if (count > 0) {
+        CUlaunchConfig config = {.gridDimX = launch->blocks[0],
+                                 .gridDimY = launch->blocks[1],
+                                 .gridDimZ = launch->blocks[2],
+                                 .blockDimX = launch->threads,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .sharedMemBytes = launch->shared,
+                                 .hStream = stream,
+                                 .attrs = how,
+                                 .numAttrs = count};
+        return gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, launch->function, parameters, NULL);
+    }
+    return GG_CU(cuLaunchKernel, launch->function, launch->blocks[0], launch->blocks[1], launch->blocks[2], launch->threads, 1, 1, launch->shared,
+                 stream, parameters, NULL);
+}
+
+static bool launch_all(struct gg_call *call)
+{
+    bool done = true;
+    for (int i = 0; done && i < call->count; i++)
+        done = make_maps(call, i, &call->args[i]) && launch_one(&call->launches[i], call->stream, call->args[i].each);
+    call->count = 0;
+    return done;
+}
+
+void gg_enqueue_now(void)
+{
+    if (!gathering || gathering->count == 0)
+        return;
+    gathering->begun = true;
+    gathering->failed |= !launch_all(gathering);
+}
+
+static size_t bytes_of_arguments(const struct gg_kernel *kernel)
+{
+    return kernel->role == GG_SLIM_TWO ? sizeof(struct gg_two_args) : sizeof(struct gg_args);
+}
+
+static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args, bool early)
+{
+    const enum gg_image image = (args->beta != 0 ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : grid.cut ? GG_IMAGE_CUT : 0);
+    const struct gg_launch launch = {.function = function_of(dev, kernel, image),
+                                     .blocks = {grid.x, grid.y, grid.z},
+                                     .threads = (unsigned)kernel->threads,
+                                     .cluster = grid.cluster,
+                                     .shared = (unsigned)shared_bytes(dev, kernel, grid.alone),
+                                     .early = early};
+    if (!launch.function)
+        return false;
+    struct gg_call *const call = gathering;
+    if (!call || call->stream != stream)
+        return (!grid.maps || grid.maps(args, kernel)) && launch_one(&launch, stream, args);
+    if (call->count == LAUNCHES)
+        gg_enqueue_now();
+    const int at = call->count++;
+    call->launches[at] = launch, call->kernels[at] = kernel, call->maps[at] = grid.maps;
+    memcpy(&call->args[at], args, bytes_of_arguments(kernel));
+    return true;
+}
+
+bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args)
+{
+    return launch(dev, kernel, grid, stream, args, false);
+}
+
+bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args)
+{
+    return launch(dev, kernel, grid, stream, args, true);
+}
+
+/* ---- calls that repeat --------------------------------------------------------------------------------------------------------------- */
+
+/* A launch takes the host 3.0 to 4.5 us, that of a graph of the same kernels, one or two, 1.2 to 2.1, and 0.3 to 0.8 more if their arguments must be
+ * replaced first (H200's hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph of one kernel
+ * ends 0 to 0.3 us later, and in a row of the same launches 0.1; one of two kernels 0.1 to 0.5 sooner than two launches, but two graphs 0.3 to 1
+ * later. So a call that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE.
+ * All together take 2 MB of the GPU. A stream's call is kept until others have come as often, or MOST times. (bench/results/again-2026-11-27.txt) */
 enum { MADE = 16, MOST = 64 };
 
 static CUDA_KERNEL_NODE_PARAMS node_of(const struct gg_launch *launch, void **parameters)
@@ -75,37 +166,46 @@ static CUDA_KERNEL_NODE_PARAMS node_of(const struct gg_launch *launch, void **pa
                                      .kernelParams = parameters};
 }
 
-/* A graph's kernel has a priority of its own, not that of the stream it is launched in. Nor does it keep to the part of the GPU that is its stream's:
- * streams of green contexts get no graphs. */
-static bool set_attributes(const struct gg_repeat *r, gg_stream stream)
+/* A graph's kernels have a priority of their own, not that of the stream it is launched in. Nor do they keep to the part of the GPU that is its
+ * stream's: streams of green contexts get no graphs. */
+static bool get_priority(gg_stream stream, CUlaunchAttributeValue *priority)
 {
     CUcontext context;
     CUgreenCtx part = NULL;
-    CUlaunchAttributeValue cluster = {.clusterDim = {r->launch.cluster, 1, 1}}, priority = {.priority = 0};
     return (!gg_cu.cuStreamGetCtx_v2 || GG_CU(cuStreamGetCtx_v2, stream, &context, &part)) && !part &&
-           GG_CU(cuStreamGetPriority, stream, &priority.priority) &&
-           (priority.priority == 0 || GG_CU(cuGraphKernelNodeSetAttribute, r->node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &priority)) &&
-           (r->launch.cluster <= 1 || GG_CU(cuGraphKernelNodeSetAttribute, r->node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster));
+           GG_CU(cuStreamGetPriority, stream, &priority->priority);
 }
 
-static bool make_maps(struct gg_dim grid, const struct gg_kernel *kernel, struct gg_args *args) { return !grid.maps || grid.maps(args, kernel); }
-
-/* What a graph's arguments are known by: the maps, which are in front, follow from the rest, and what is behind is for chains. */
-static bool has_arguments(const struct gg_repeat *r, const struct gg_args *args) { return memcmp(r->args, &args->m, sizeof r->args) == 0; }
-
-static void make_graph(struct gg_repeat *r, gg_stream stream, struct gg_args *args)
+/* Adds a call's kernel i to the graph, behind the one before it. */
+static bool add_node(struct gg_repeat *r, int i, struct gg_two_args *args, const CUlaunchAttributeValue *priority)
 {
-    memcpy(r->args, &args->m, sizeof r->args);
+    const struct gg_launch *const launch = &r->launches[i];
     void *parameters[] = {args};
-    const CUDA_KERNEL_NODE_PARAMS node = node_of(&r->launch, parameters);
+    const CUDA_KERNEL_NODE_PARAMS node = node_of(launch, parameters);
+    const CUlaunchAttributeValue cluster = {.clusterDim = {launch->cluster, 1, 1}};
+    const CUgraphEdgeData early = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    const bool waits = i > 0 && !launch->early;
+    return GG_CU(cuGraphAddKernelNode, &r->nodes[i], r->graph, waits ? &r->nodes[i - 1] : NULL, waits, &node) &&
+           (i == 0 || waits ||
+            (gg_cu.cuGraphAddDependencies_v2 && GG_CU(cuGraphAddDependencies_v2, r->graph, &r->nodes[i - 1], &r->nodes[i], &early, 1))) &&
+           (priority->priority == 0 || GG_CU(cuGraphKernelNodeSetAttribute, r->nodes[i], CU_LAUNCH_ATTRIBUTE_PRIORITY, priority)) &&
+           (launch->cluster <= 1 || GG_CU(cuGraphKernelNodeSetAttribute, r->nodes[i], CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster));
+}
+
+static void make_graph(struct gg_repeat *r, struct gg_call *call)
+{
+    CUlaunchAttributeValue priority = {.priority = 0};
     CUgraphExec made = NULL;
-    if (GG_CU(cuGraphCreate, &r->graph, 0)) {
-        if (GG_CU(cuGraphAddKernelNode, &r->node, r->graph, NULL, 0, &node) && set_attributes(r, stream) &&
-            GG_CU(cuGraphInstantiateWithFlags, &made, r->graph, 0))
-            r->made = made;
-        else
-            (void)GG_CU(cuGraphDestroy, r->graph);
+    bool good = !call->launches[0].early && get_priority(call->stream, &priority) && GG_CU(cuGraphCreate, &r->graph, 0);
+    const bool created = good;
+    for (int i = 0; good && i < r->count; i++) {
+        good = make_maps(call, i, &call->args[i]) && add_node(r, i, &call->args[i], &priority);
+        memcpy(&r->args[i], &call->args[i], bytes_of_arguments(call->kernels[i]));
     }
+    if (good && GG_CU(cuGraphInstantiateWithFlags, &made, r->graph, 0))
+        r->made = made;
+    else if (created)
+        (void)GG_CU(cuGraphDestroy, r->graph);
     r->refused = !r->made;
 }
 
@@ -118,30 +218,50 @@ static void forget_graph(struct gg_repeat *r)
     r->made = NULL;
 }
 
-static bool replace_arguments(struct gg_repeat *r, struct gg_args *args)
+/* Does the graph's kernel i have these arguments? The maps, which are in front, follow from the rest, and what is behind a single gg_args is for
+ * chains. */
+static bool has_arguments(const struct gg_repeat *r, int i, const struct gg_call *call)
 {
-    memcpy(r->args, &args->m, sizeof r->args);
-    void *parameters[] = {args};
-    const CUDA_KERNEL_NODE_PARAMS node = node_of(&r->launch, parameters);
-    if (!GG_CU(cuGraphExecKernelNodeSetParams, r->made, r->node, &node))
-        forget_graph(r);
+    const size_t from = offsetof(struct gg_args, m), bytes = bytes_of_arguments(call->kernels[i]),
+                 to = bytes > sizeof(struct gg_args) ? bytes : offsetof(struct gg_args, pieces_a);
+    return memcmp((const char *)&r->args[i] + from, (const char *)&call->args[i] + from, to - from) == 0;
+}
+
+/* Gives the graph a call's arguments. False: it is gone. */
+static bool replace_arguments(struct gg_repeat *r, struct gg_call *call)
+{
+    for (int i = 0; r->made && i < r->count; i++) {
+        if (has_arguments(r, i, call))
+            continue;
+        void *parameters[] = {&call->args[i]};
+        const CUDA_KERNEL_NODE_PARAMS node = node_of(&r->launches[i], parameters);
+        memcpy(&r->args[i], &call->args[i], bytes_of_arguments(call->kernels[i]));
+        if (!make_maps(call, i, &call->args[i]) || !GG_CU(cuGraphExecKernelNodeSetParams, r->made, r->nodes[i], &node))
+            forget_graph(r);
+    }
     return r->made != NULL;
 }
 
+static bool is_call(const struct gg_repeat *r, unsigned long long stream, const struct gg_call *call)
+{
+    return r->stream == stream && r->count == call->count && memcmp(r->launches, call->launches, (size_t)call->count * sizeof *r->launches) == 0;
+}
+
 /* False: to be launched without a graph. */
-static bool launch_again(struct gg_device_state *state, const struct gg_kernel *kernel, struct gg_dim grid, struct gg_launch launch, gg_stream stream,
-                         struct gg_args *args)
+static bool launch_again(struct gg_device_state *state, struct gg_call *call)
 {
     CUstreamCaptureStatus status;
-    if (!gg_cu.cuGraphExecKernelNodeSetParams || gg_cu.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE || !GG_CU(cuStreamGetId, stream, &launch.stream))
+    unsigned long long stream;
+    if (!gg_cu.cuGraphExecKernelNodeSetParams || gg_cu.cuStreamIsCapturing(call->stream, &status) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE || !GG_CU(cuStreamGetId, call->stream, &stream))
         return false;
-    struct gg_repeat *const r = &state->repeats[launch.stream % REPEATS];
-    if (memcmp(&r->launch, &launch, sizeof launch) != 0) {
+    struct gg_repeat *const r = &state->repeats[stream % REPEATS];
+    if (!is_call(r, stream, call)) {
         r->interrupted = true;
         if (--r->seen <= 0) {
             forget_graph(r);
-            *r = (struct gg_repeat){.launch = launch, .seen = 1};
+            r->stream = stream, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false;
+            memcpy(r->launches, call->launches, (size_t)call->count * sizeof *r->launches);
         }
         return false;
     }
@@ -150,59 +270,22 @@ static bool launch_again(struct gg_device_state *state, const struct gg_kernel *
     r->seen += r->seen < MOST;
     if (!in_a_row)
         return false;
-    if (r->seen >= MADE && !r->made && !r->refused && make_maps(grid, kernel, args))
-        make_graph(r, stream, args);
-    return r->made && (has_arguments(r, args) || (make_maps(grid, kernel, args) && replace_arguments(r, args))) &&
-           GG_CU(cuGraphLaunch, r->made, stream);
+    if (r->seen >= MADE && !r->made && !r->refused)
+        make_graph(r, call);
+    return r->made && replace_arguments(r, call) && GG_CU(cuGraphLaunch, r->made, call->stream);
 }
 
-/* ---- launching ------------------------------------------------------------------------------------------------------------------------- */
-
-/* Not early while a graph is captured: not every driver that knows the attribute supports it there. */
-static bool launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args, bool early)
+void gg_gpu_gather(struct gg_device *dev, gg_stream stream)
 {
-    const enum gg_image image = (args->beta != 0 ? GG_IMAGE_UPDATE : 0) | (grid.whole ? GG_IMAGE_WHOLE : grid.cut ? GG_IMAGE_CUT : 0);
-    const struct gg_launch launch = {.function = function_of(dev, kernel, image),
-                                     .blocks = {grid.x, grid.y, grid.z},
-                                     .threads = (unsigned)kernel->threads,
-                                     .cluster = grid.cluster,
-                                     .shared = (unsigned)shared_bytes(dev, kernel, grid.alone)};
-    if (!launch.function)
+    gathering = &gg_state_of(dev)->call;
+    gathering->stream = stream, gathering->count = 0, gathering->begun = gathering->failed = false;
+}
+
+bool gg_gpu_enqueue(struct gg_device *dev, bool done)
+{
+    struct gg_call *const call = gathering;
+    gathering = NULL;
+    if (!done || call->failed)
         return false;
-    if (grid.repeats && launch_again(gg_state_of(dev), kernel, grid, launch, stream, args))
-        return true;
-    if (!make_maps(grid, kernel, args))
-        return false;
-    void *parameters[] = {args};
-    CUlaunchAttribute how[2];
-    unsigned count = 0;
-    if (launch.cluster > 1)
-        how[count++] = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {launch.cluster, 1, 1}};
-    if (early && gg_cu.cuLaunchKernelEx && !gg_gpu_stream_capturing(stream))
-        how[count++] =
-            (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1};
-    if (count > 0) {
-        CUlaunchConfig config = {.gridDimX = grid.x,
-                                 .gridDimY = grid.y,
-                                 .gridDimZ = grid.z,
-                                 .blockDimX = launch.threads,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .sharedMemBytes = launch.shared,
-                                 .hStream = stream,
-                                 .attrs = how,
-                                 .numAttrs = count};
-        return gg_cu.cuLaunchKernelEx && GG_CU(cuLaunchKernelEx, &config, launch.function, parameters, NULL);
-    }
-    return GG_CU(cuLaunchKernel, launch.function, grid.x, grid.y, grid.z, launch.threads, 1, 1, launch.shared, stream, parameters, NULL);
-}
-
-bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args)
-{
-    return launch(dev, kernel, grid, stream, args, false);
-}
-
-bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args)
-{
-    return launch(dev, kernel, grid, stream, args, true);
+    return (call->count > 0 && !call->begun && launch_again(gg_state_of(dev), call)) || launch_all(call);
 }

@@ -4,13 +4,12 @@
 #include "../cuda/kernel.h"
 
 /* Where a launch's scratch comes from: the stream's workspace or, for a kernel behind a gate, the caller's share of it, which starts at its
- * beginning. early: of struct gg_args, for all its kernels. repeats: if the product is a single kernel, as in struct gg_dim. */
+ * beginning. early: of struct gg_args, for all its kernels. */
 struct source {
     const struct gg_gate *gate; /* NULL: none */
     void *memory;
     size_t bytes;
     uint8_t early;
-    bool repeats;
 };
 
 static void *scratch(struct gg_device *dev, gg_stream stream, const struct source *source, size_t bytes)
@@ -48,25 +47,25 @@ static bool start_grid(struct gg_device *dev, const struct gg_kernel *row, struc
 }
 
 /* Starts a grid of `blocks`, or for kernels that loop over their work, of as many as the GPU holds at one time. */
-static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, struct gg_args *args, bool repeats)
+static bool start(struct gg_device *dev, const struct gg_kernel *row, double blocks, gg_stream stream, struct gg_args *args)
 {
     const double full = (double)dev->arch.sms * row->per_sm;
     if (row->role != GG_TILED && blocks > full)
         blocks = full;
-    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1, .repeats = repeats}, stream, args);
+    return blocks <= 2147483647.0 && start_grid(dev, row, (struct gg_dim){.x = (unsigned)blocks, .y = 1, .z = 1}, stream, args);
 }
 
 /* Starts the product itself; `splits` as in struct gg_choice. Tiles whose k is cut need args->workspace. */
 static bool start_tiles(struct gg_device *dev, const struct gg_kernel *row, const struct gg_gemm *p, int splits, gg_stream stream,
-                        struct gg_args *args, bool repeats)
+                        struct gg_args *args)
 {
     const int64_t tiles = gg_tiles(row, p);
-    const struct gg_dim grid = {.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1, .repeats = repeats};
+    const struct gg_dim grid = {.x = (unsigned)tiles, .y = (unsigned)splits, .z = 1};
     if (gg_is_cut(row))
         return tiles <= INT32_MAX && start_grid(dev, row, grid, stream, args);
     args->move_back = 1;
     args->shared_tiles = gg_shared_tiles(tiles, splits);
-    return args->shared_tiles == 0 ? start(dev, row, (double)tiles, stream, args, repeats) : start(dev, row, splits, stream, args, false);
+    return start(dev, row, args->shared_tiles == 0 ? (double)tiles : splits, stream, args);
 }
 
 /* Adds up the parts of the tiles that a GG_PERSISTENT row's blocks have shared. */
@@ -225,7 +224,6 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
                                 .cluster = args->splits > 1 ? (unsigned)args->splits : 0,
                                 .whole = whole,
                                 .cut = cutting.splits > 1,
-                                .repeats = source->repeats && pack_bytes == 0,
                                 .maps = tile_maps};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);
@@ -255,10 +253,10 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
             args->splits = 1;
     }
     const int64_t blocks = gg_ceil_div(x, gg_skinny_rows(b_large ? p->b_kmajor : p->a_kmajor)) * args->splits;
-    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1, .repeats = source->repeats && args->splits == 1};
+    const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1};
     return start_grid(dev, row, grid, stream, args) &&
-           (args->splits == 1 || start(dev, helper(p->type, GG_SKINNY_SUM),
-                                       (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args, false));
+           (args->splits == 1 ||
+            start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args));
 }
 
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate)
@@ -316,24 +314,18 @@ static bool slim_maps(struct gg_args *args, const struct gg_kernel *row)
                                  : gg_gpu_tensor_map(y->map, row->type, y->base, y->size, args->k, y->ld, row->tile_n, row->tile_k, 0, false));
 }
 
-static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, struct gg_args *args,
-                       bool repeats)
+static bool start_slim(struct gg_device *dev, const struct gg_kernel *row, int64_t blocks, int splits, gg_stream stream, struct gg_args *args)
 {
-    const struct gg_dim grid = {.x = (unsigned)blocks,
-                                .y = 1,
-                                .z = 1,
-                                .cluster = splits > 1 ? (unsigned)splits : 0,
-                                .repeats = repeats,
-                                .maps = row->role == GG_SLIM_TMA ? slim_maps : NULL};
+    const struct gg_dim grid = {
+        .x = (unsigned)blocks, .y = 1, .z = 1, .cluster = splits > 1 ? (unsigned)splits : 0, .maps = row->role == GG_SLIM_TMA ? slim_maps : NULL};
     return blocks <= INT32_MAX && start_grid(dev, row, grid, stream, args);
 }
 
-static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args,
-                        bool repeats)
+static bool launch_slim(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, struct gg_args *args)
 {
     args->splits = choice->splits;
     args->wide = choice->wide;
-    return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args, repeats);
+    return start_slim(dev, choice->kernel, slim_blocks(choice, p), choice->splits, stream, args);
 }
 
 /* The GG_SLIM_TWO row that does both choices in one launch, or NULL. */
@@ -353,7 +345,7 @@ static bool launch_slim_two(struct gg_device *dev, const struct gg_kernel *row, 
     struct gg_two_args two = {{args_of(&p[0], source), args_of(&p[1], source)}, (uint32_t)slim_blocks(choice, &p[0])};
     two.each[0].splits = two.each[1].splits = choice->splits;
     two.each[0].wide = two.each[1].wide = choice->wide;
-    return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each, false);
+    return start_slim(dev, row, slim_blocks(choice, &p[0]) + slim_blocks(choice, &p[1]), choice->splits, stream, two.each);
 }
 
 /* Launches any row but GG_TENSOR…, ignoring the choice's strips. What start_fixup needs is left in *args and, if for want of memory another row or
@@ -372,21 +364,20 @@ static bool launch_part(struct gg_device *dev, const struct gg_choice *choice, c
         while (gg_is_tma(row))
             row++;
         done->kernel = row, done->splits = 1;
-        return start_tiles(dev, row, p, 1, stream, args, source->repeats);
+        return start_tiles(dev, row, p, 1, stream, args);
     }
     if (row->role == GG_SKINNY)
         return launch_skinny(dev, choice, p, stream, source, args);
     if (gg_is_slim(row))
-        return launch_slim(dev, choice, p, stream, args, source->repeats);
+        return launch_slim(dev, choice, p, stream, args);
     if (row->role == GG_PANEL)
-        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_panel_blocks(row, p), .y = 1, .z = 1, .repeats = source->repeats}, stream,
-                          args);
+        return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_panel_blocks(row, p), .y = 1, .z = 1}, stream, args);
     const size_t parts = part_bytes(row, p, choice->splits);
     if (parts)
         args->workspace = scratch(dev, stream, source, parts);
     if (parts && !args->workspace)
         done->splits = 1;
-    return start_tiles(dev, row, p, done->splits, stream, args, source->repeats);
+    return start_tiles(dev, row, p, done->splits, stream, args);
 }
 
 /* The strip of columns (part 1) or of rows (part 2) that the choice sets aside from p, and the choice for it. False: there is none. */
@@ -493,17 +484,23 @@ static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, 
     return launch(dev, &ffma, &strict, stream, &(struct source){0}) && gg_chain_decline(dev, stream);
 }
 
+static bool launch_scale(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream)
+{
+    struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
+    return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
+}
+
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, bool repeats)
 {
     if (p->m == 0 || p->n == 0)
         return true;
-    if (p->k == 0 || p->alpha == 0) {
-        struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
-        return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args, repeats);
-    }
-    if (gg_is_chain(choice->kernel))
+    const bool scale = p->k == 0 || p->alpha == 0;
+    if (!scale && gg_is_chain(choice->kernel))
         return launch_chain(dev, choice, p, stream);
-    return launch(dev, choice, p, stream, &(struct source){.repeats = repeats && choice->strip_m + choice->strip_n == 0});
+    if (repeats)
+        gg_gpu_gather(dev, stream);
+    const bool done = scale ? launch_scale(dev, p, stream) : launch(dev, choice, p, stream, &(struct source){0});
+    return repeats ? gg_gpu_enqueue(dev, done) : done;
 }
 
 bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)

@@ -241,6 +241,7 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     struct gg_workspace *mine = workspace_of(state, stream, id);
     bool fits = is_of(mine, stream, id) && mine->bytes >= bytes;
     if (!fits && !capturing) {
+        gg_enqueue_now(); /* launches that use the memory which goes */
         if (!mine->captured)
             gg_gpu_free(mine->memory);
         size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);

@@ -84,7 +84,10 @@ struct CUevent_st {
 struct CUgraph_st {
     struct operation *first, *last;
     bool invalid;
-    CUcontext context; /* of one made by hand */
+    const struct CUgraph_st *from; /* what an instantiated one was made from */
+    CUcontext context;             /* and below: of one made by hand */
+    CUgraphNode end;
+    int nodes, edges;
 };
 
 struct CUstream_st {
@@ -411,7 +414,7 @@ CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t bytes) { return cuMemcp
 static CUresult enqueue_kernel(CUstream stream, const char *name, const struct gg_args *args)
 {
     CUresult result = CUDA_SUCCESS;
-    for (int i = 0; i <= (strstr(name, "_two") != NULL) && result == CUDA_SUCCESS; i++)
+    for (int i = 0; i < problems_of(name) && result == CUDA_SUCCESS; i++)
         result = enqueue(stream, &(struct operation){.kind = KERNEL, .name = name, .args = args[i]});
     return result;
 }

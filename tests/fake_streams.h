@@ -183,8 +183,10 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 {
     (void)flags;
     ENTER(true);
+    if (graph->nodes > 0 && graph->edges != graph->nodes - 1)
+        return CUDA_ERROR_INVALID_VALUE;
     CUgraph copy = calloc(1, sizeof *copy);
-    copy->context = graph->context;
+    copy->context = graph->context, copy->from = graph;
     for (const struct operation *o = graph->first; o; o = o->next)
         append(copy, copy_of(o));
     *exec = (CUgraphExec)copy;
@@ -231,22 +233,39 @@ static bool is_launchable(const CUDA_KERNEL_NODE_PARAMS *k)
            !k->extra && k->func->context == current();
 }
 
-/* A graph made by hand is one kernel of one problem, and its node stands for the graph. */
+/* How many problems such a kernel has. */
+static int problems_of(const char *kernel) { return 1 + (strstr(kernel, "_two") != NULL); }
+
+/* A graph made by hand is kernels one behind the other. A node is its first problem. */
 CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
     ENTER(true);
-    if (graph->first || after || count || !is_launchable(kernel) || strstr(kernel->func->name, "_two"))
+    if (count > 1 || (count > 0 && *after != graph->end) || !is_launchable(kernel))
         return CUDA_ERROR_INVALID_VALUE;
     graph->context = current();
-    append(graph, copy_of(&(struct operation){.kind = KERNEL, .name = kernel->func->name, .args = *(const struct gg_args *)kernel->kernelParams[0]}));
-    *node = (CUgraphNode)graph;
+    graph->nodes++, graph->edges += (int)count;
+    const struct gg_args *const args = kernel->kernelParams[0];
+    for (int i = 0; i < problems_of(kernel->func->name); i++) {
+        append(graph, copy_of(&(struct operation){.kind = KERNEL, .name = kernel->func->name, .args = args[i]}));
+        if (i == 0)
+            *node = graph->end = (CUgraphNode)graph->last;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)
+{
+    ENTER(true);
+    if (count != 1 || *to != graph->end || *from == *to || edges->type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+        return CUDA_ERROR_INVALID_VALUE;
+    graph->edges++;
     return CUDA_SUCCESS;
 }
 
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID what, const CUkernelNodeAttrValue *value)
 {
     ENTER(true);
-    return ((CUgraph)node)->first && (what == CU_LAUNCH_ATTRIBUTE_PRIORITY || (what == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && value->clusterDim.x))
+    return node && (what == CU_LAUNCH_ATTRIBUTE_PRIORITY || (what == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && value->clusterDim.x))
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
 }
@@ -254,10 +273,14 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID what
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
     ENTER(true);
-    struct operation *const only = ((CUgraph)exec)->first;
-    if (!node || !only || only->next || !is_launchable(kernel) || kernel->func->context != ((CUgraph)node)->context)
+    struct operation *o = ((CUgraph)exec)->first, *was = ((CUgraph)exec)->from->first;
+    for (; was && (CUgraphNode)was != node; was = was->next)
+        o = o->next;
+    if (!was || !is_launchable(kernel) || strcmp(was->name, kernel->func->name) || kernel->func->context != ((CUgraph)exec)->context)
         return CUDA_ERROR_INVALID_VALUE;
-    only->name = kernel->func->name, only->args = *(const struct gg_args *)kernel->kernelParams[0];
+    const struct gg_args *const args = kernel->kernelParams[0];
+    for (int i = 0; i < problems_of(was->name); i++, o = o->next)
+        o->args = args[i];
     return CUDA_SUCCESS;
 }
 

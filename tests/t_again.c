@@ -1,7 +1,7 @@
-/* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, in turn with calls of
- * another shape, which get none, among other shapes, while the stream is being captured, from several threads on one stream and each on its own
- * per-thread stream, when the driver refuses a graph, and after the context was reset. Every C is right, and the driver was asked for what was
- * expected.
+/* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, of one kernel or two,
+ * in turn with calls of another shape, which get none, among other shapes, while the stream is being captured, from several threads on one stream and
+ * each on its own per-thread stream, when the driver refuses a graph, and after the context was reset. Every C is right, and the driver was asked for
+ * what was expected. With GPUGEMM_KERNEL naming a GG_PERSISTENT row a deep product takes two kernels, else perhaps one.
  *
  *   t_again --lib PATH
  *
@@ -146,6 +146,45 @@ static void same_and_others(handle on)
     CHECK(graphs >= REPEATS / 2, "after other shapes %d times: %lu graphs", REPEATS, graphs);
 }
 
+/* C of 64×64 and a k so long that blocks share its tile; and while it repeats, the stream's workspace must grow for a deeper one. */
+static void deep(handle on)
+{
+    enum { N = 64, K = 2048, DEEPER = 4 * K, SIZE = N * DEEPER };
+    static double x[SIZE], y[SIZE], sums[2][N * N], got[N * N];
+    uint64_t on_gpu[3];
+    for (int i = 0; i < SIZE; i++)
+        x[i] = i % 7 - 3, y[i] = i % 5 - 2;
+    for (int which = 0; which < 2; which++)
+        for (int j = 0; j < N; j++)
+            for (int l = 0; l < (which ? DEEPER : K); l++)
+                for (int i = 0; i < N; i++)
+                    sums[which][i + j * N] += x[i + l * N] * y[l + j * (which ? DEEPER : K)];
+    for (int i = 0; i < 3; i++)
+        GOOD(cuMemAlloc_v2(&on_gpu[i], sizeof x));
+    GOOD(cuMemcpyHtoD_v2(on_gpu[0], x, sizeof x));
+    GOOD(cuMemcpyHtoD_v2(on_gpu[1], y, sizeof y));
+    GOOD(cuCtxSynchronize());
+    const unsigned long launched = asked("cuGraphLaunch"), made = asked("cuGraphInstantiateWithFlags"), nodes = asked("cuGraphAddKernelNode_v2");
+    for (int i = 0; i < 3 * REPEATS; i++) {
+        const bool deeper = i == 2 * REPEATS;
+        const int k = deeper ? DEEPER : K, alpha = 1 + i / 9 % 3;
+        CHECK(!dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, k, alpha, (double *)on_gpu[0], N, (double *)on_gpu[1], k, 0,
+                     (double *)on_gpu[2], N, on),
+              "deep call %d", i);
+        GOOD(cuStreamSynchronize(on));
+        GOOD(cuMemcpyDtoH_v2(got, on_gpu[2], sizeof got));
+        int wrong = 0;
+        for (int e = 0; e < N * N; e++)
+            wrong += got[e] != alpha * sums[deeper][e];
+        CHECK(!wrong, "deep call %d: %d elements are wrong", i, wrong);
+    }
+    const unsigned long graphs = asked("cuGraphInstantiateWithFlags") - made;
+    CHECK(asked("cuGraphLaunch") - launched >= REPEATS && graphs > 0, "%d deep calls, %lu graphs made, %lu launched", 3 * REPEATS, graphs,
+          asked("cuGraphLaunch") - launched);
+    CHECK(!getenv("GPUGEMM_KERNEL") || asked("cuGraphAddKernelNode_v2") - nodes == 2 * graphs, "%lu kernels in %lu graphs",
+          asked("cuGraphAddKernelNode_v2") - nodes, graphs);
+}
+
 static void captured(handle on)
 {
     handle graph = NULL, exec = NULL;
@@ -242,6 +281,7 @@ int main(int argc, char **argv)
     open_gpu();
     handle on = new_stream();
     same_and_others(on);
+    deep(on);
     reset(&on); /* before the library gives back what it holds, which it does when idle: it could not tell that this is gone meanwhile */
     captured(on);
     threads();
