@@ -132,7 +132,9 @@ static unsigned long repeat(int n, int calls, int sets, handle on, const char *w
 static void same_and_others(handle on)
 {
     unsigned long graphs = repeat(64, REPEATS, 1, on, "the same operands"), kernels = asked("cuLaunchKernel");
+    const unsigned long others = asked("cuGraphExecKernelNodeSetParams_v2");
     CHECK(graphs >= REPEATS / 2, "the same call %d times: %lu graphs", REPEATS, graphs);
+    CHECK(others <= REPEATS / 7 + 1, "the same call, with another alpha each seventh time: %lu times other arguments", others);
     graphs = repeat(64, REPEATS, SETS, on, "other operands");
     CHECK(graphs == REPEATS, "other operands %d times: %lu graphs", REPEATS, graphs); /* the launch before was the same */
     CHECK(asked("cuLaunchKernel") == kernels, "a call that has a graph launches a kernel, too");
