@@ -1,8 +1,8 @@
 # cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>,
 # gg_image_<stem>_update for calls that read C, and of each a gg_image_…_whole for those that cut no tile and a gg_image_…_cut for those that cut all
-# among clusters. They are the same image where all calls run the same code, else the file is compiled several times, with GG_UPDATE, GG_WHOLE and GG_CUT
-# 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own CUDA language is not used: it would link the CUDA runtime, which the library
-# does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
+# among clusters. They are the same image where all calls run the same code, else the file is compiled several times, with GG_UPDATE, GG_WHOLE and
+# GG_CUT 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own
+# CUDA language is not used: it would link the CUDA runtime, which the library does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
 if(GPUGEMM_CUDA)
   find_program(GPUGEMM_NVCC nvcc HINTS $ENV{CUDACXX} ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin DOC "The CUDA compiler")

@@ -20,14 +20,14 @@ enum { GG_MAX_DEVICES = 16 };
 
 /* What a device is. Read-only after start-up; the pure stages (dispatch, select) see only this part. */
 struct gg_arch {
-    int cc;  /* compute capability, 10*major + minor: 80, 90, 120 */
-    int sms; /* multiprocessors */
+    int cc;              /* compute capability, 10*major + minor: 80, 90, 120 */
+    int sms;             /* multiprocessors */
     int clock_mhz;
-    int smem_per_block; /* bytes, opt-in maximum */
-    int smem_per_sm;    /* bytes */
+    int smem_per_block;  /* bytes, opt-in maximum */
+    int smem_per_sm;     /* bytes */
     int64_t l2_bytes;
     int64_t memory_bytes;
-    double bandwidth; /* device memory, bytes/s, from bus width and clock */
+    double bandwidth;    /* device memory, bytes/s, from bus width and clock */
 };
 
 struct gg_device {
@@ -53,7 +53,7 @@ enum { GG_PATIENCE = 60 }; /* seconds after which nobody waits any longer for a 
 /* The GPU for host operands: the first of GPUGEMM_DEVICES. NULL unless READY. */
 struct gg_device *gg_gpu_default(void);
 void gg_gpu_driver(int *cuda, int *devices); /* once READY, for display: the driver's CUDA version, 1000 major + 10 minor, and its number of GPUs */
-const char *gg_gpu_trouble(void);            /* one line: why the state is NONE or DEAD; "" when it is not */
+const char *gg_gpu_trouble(void); /* one line: why the state is NONE or DEAD; "" when it is not */
 
 /* ---- where pointers live ---------------------------------------------------------------------------------------------------- */
 
@@ -73,7 +73,7 @@ extern struct gg_own {
 static inline bool gg_gpu_own(const void *a, const void *b, const void *c)
 {
     const uintptr_t bytes = atomic_load_explicit(&gg_own.heap_bytes, memory_order_acquire), heap = gg_own.heap, stack = gg_own.stack;
-#define GG_OWN(p) ((uintptr_t)(p) - heap < bytes || (uintptr_t)(p) - stack < GG_OWN_STACK)
+#define GG_OWN(p) ((uintptr_t)(p)-heap < bytes || (uintptr_t)(p)-stack < GG_OWN_STACK)
     return GG_OWN(a) && GG_OWN(b) && GG_OWN(c);
 #undef GG_OWN
 }
@@ -170,8 +170,8 @@ bool gg_gpu_enqueue(struct gg_device *dev, bool done);
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
  * a copy; swizzle in bytes: 0, 32, 64 or 128; onward: a block's next copies are further along the lines. False where TMA refuses (base or ld not a
  * multiple of 16 bytes, no such GPU). */
-bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner, int box_outer,
-                       int swizzle, bool onward);
+bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t inner, int64_t outer, int64_t ld, int box_inner,
+                       int box_outer, int swizzle, bool onward);
 
 /* A stream's workspace: `bytes` of scratch, valid until the next launch on the same stream asks for more. It grows outside graph capture only. NULL:
  * none to be had. The GG_FLAGS words (cuda/kernel.h) in front of it are zero at first, and kernels leave them zero. */
