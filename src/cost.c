@@ -292,10 +292,8 @@ static double unaligned_c(const struct gg_kernel *row, const struct gg_gemm *p)
     const int tile = row->tile_m * row->tile_n;
     if (row->per_sm > MANY)
         return 0.5;
-    if (row->role == GG_TMA || row->role == GG_TMA_EITHER)
+    if (gg_is_tma(row))
         return 2;
-    if (row->role == GG_TMA_ONCE)
-        return tile < 64 * 128 ? 2 : 2.3;
     return tile >= 128 * 128 && !gg_is_tiled(row) ? 1 : 3;
 }
 
