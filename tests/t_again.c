@@ -1,7 +1,7 @@
 /* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, of one kernel or two,
  * in turn with calls of another shape, which get none, among other shapes, while the stream is being captured, from several threads on one stream and
  * each on its own per-thread stream, when the driver refuses a graph, and after the context was reset. Every C is right, and the driver was asked for
- * what was expected. With GPUGEMM_KERNEL naming a GG_PERSISTENT row a deep product takes two kernels, else perhaps one.
+ * what was expected. With GPUGEMM_KERNEL naming a GG_PERSISTENT row a deep product takes two kernels, and with a GG_TMA… row in FP32 a packed one.
  *
  *   t_again --lib PATH
  *
@@ -32,6 +32,7 @@ typedef void *handle;
 #define POINTER(name, parameters) static int(*name) parameters;
 DRIVER(POINTER)
 static __typeof__(gpugemm_dgemm) *dgemm;
+static __typeof__(gpugemm_sgemm) *sgemm;
 static struct faults *driver;
 
 enum { SETS = 3, MOST = 96, THREADS = 4, REPEATS = 60, PER_THREAD = 2 /* CU_STREAM_PER_THREAD */ };
@@ -148,6 +149,13 @@ static void same_and_others(handle on)
     CHECK(graphs >= REPEATS / 2, "after other shapes %d times: %lu graphs", REPEATS, graphs);
 }
 
+/* Does GPUGEMM_KERNEL name such a row? */
+static bool forced(const char *row)
+{
+    const char *const name = getenv("GPUGEMM_KERNEL");
+    return name && strncmp(name, row, strlen(row)) == 0;
+}
+
 /* C of 64×64 and a k so long that blocks share its tile; and while it repeats, the stream's workspace must grow for a deeper one. */
 static void deep(handle on)
 {
@@ -183,8 +191,44 @@ static void deep(handle on)
     const unsigned long graphs = asked("cuGraphInstantiateWithFlags") - made;
     CHECK(asked("cuGraphLaunch") - launched >= REPEATS && graphs > 0, "%d deep calls, %lu graphs made, %lu launched", 3 * REPEATS, graphs,
           asked("cuGraphLaunch") - launched);
-    CHECK(!getenv("GPUGEMM_KERNEL") || asked("cuGraphAddKernelNode_v2") - nodes == 2 * graphs, "%lu kernels in %lu graphs",
+    CHECK(!forced("dgemm") || asked("cuGraphAddKernelNode_v2") - nodes == 2 * graphs, "%lu kernels in %lu graphs",
           asked("cuGraphAddKernelNode_v2") - nodes, graphs);
+}
+
+/* In FP32, of odd sizes: a row fed by TMA has both operands packed first, and starts while that is still under way. */
+static void packed(handle on)
+{
+    enum { N = 65 };
+    static float x[N * N], y[N * N], got[N * N];
+    uint64_t on_gpu[3];
+    for (int i = 0; i < N * N; i++)
+        x[i] = (float)(i % 7 - 3), y[i] = (float)(i % 5 - 2);
+    for (int i = 0; i < 3; i++)
+        GOOD(cuMemAlloc_v2(&on_gpu[i], sizeof x));
+    GOOD(cuMemcpyHtoD_v2(on_gpu[0], x, sizeof x));
+    GOOD(cuMemcpyHtoD_v2(on_gpu[1], y, sizeof y));
+    GOOD(cuCtxSynchronize());
+    const unsigned long made = asked("cuGraphInstantiateWithFlags"), early = asked("cuGraphAddDependencies_v2");
+    for (int nth = 0; nth < 3 * REPEATS; nth++) {
+        const int alpha = 1 + nth / 9 % 3;
+        CHECK(!sgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_TRANS, N, N, N, (float)alpha, (float *)on_gpu[0], N, (float *)on_gpu[1], N, 0,
+                     (float *)on_gpu[2], N, on),
+              "packed call %d", nth);
+        GOOD(cuStreamSynchronize(on));
+        GOOD(cuMemcpyDtoH_v2(got, on_gpu[2], sizeof got));
+        int wrong = 0;
+        for (int j = 0; j < N; j++)
+            for (int i = 0; i < N; i++) {
+                float sum = 0;
+                for (int l = 0; l < N; l++)
+                    sum += x[i + l * N] * y[j + l * N];
+                wrong += got[i + j * N] != (float)alpha * sum;
+            }
+        CHECK(!wrong, "packed call %d: %d elements are wrong", nth, wrong);
+    }
+    const unsigned long graphs = asked("cuGraphInstantiateWithFlags") - made;
+    CHECK(graphs > 0 && (!forced("sgemm_tma") || asked("cuGraphAddDependencies_v2") - early == graphs), "%lu graphs, %lu early kernels in them",
+          graphs, asked("cuGraphAddDependencies_v2") - early);
 }
 
 static void captured(handle on)
@@ -261,9 +305,10 @@ int main(int argc, char **argv)
         lib = strcmp(argv[i], "--lib") ? lib : argv[i + 1];
     void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
     dgemm = library ? (__typeof__(dgemm))dlsym(library, "gpugemm_dgemm") : NULL;
+    sgemm = library ? (__typeof__(sgemm))dlsym(library, "gpugemm_sgemm") : NULL;
     int (*const warmup)(void) = library ? (int (*)(void))dlsym(library, "gpugemm_warmup") : NULL;
     driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
-    if (!dgemm || !warmup)
+    if (!dgemm || !sgemm || !warmup)
         return fprintf(stderr, "%s lacks names\n", lib), 1;
     if (warmup())
         return printf("skipped: no GPU\n"), SKIP;
@@ -284,6 +329,7 @@ int main(int argc, char **argv)
     handle on = new_stream();
     same_and_others(on);
     deep(on);
+    packed(on);
     reset(&on); /* before the library gives back what it holds, which it does when idle: it could not tell that this is gone meanwhile */
     captured(on);
     threads();
