@@ -10,7 +10,8 @@
  *
  *   nvcc -cubin -arch=sm_90a -O3 -std=c++17 -Icuda -DGG_UPDATE=0 -Xptxas -O1 -o orders/1.cubin changed/sgemm_tma_once.cu
  *
- * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1. The library's own have GG_WHOLE=1 where no tile is cut.
+ * --update: the calls read C (beta = 1), and cubins are compiled with GG_UPDATE=1. The library's own have GG_WHOLE=1 where no tile is cut. Where all
+ * are cut among the blocks of clusters dgemm's cubins must have GG_CUT=1, where they are among single blocks those of sgemm_tma_once.
  *
  * The contestants take turns, `launches` calls each, for so many rounds; the median of the rounds counts. --cold: before each call a fill of 256 MB
  * replaces the contents of L2, as in bench. First is the library's kernel, twice: the difference of the two is the noise. Prints for each its time in
@@ -100,6 +101,8 @@ static void add(const char *name, CUfunction function, const struct gg_gemm *p, 
         if (choice.cluster <= 1 && choice.groups > 1 && choice.splits > 1 && gg_half_pieces(&choice, p) < 0) /* not evenly */
             return;
         if (choice.cluster <= 1 && gg_own_pieces(&choice) > 1 && !(row->role == GG_TMA_ONCE && row->type == GG_S)) /* no single blocks */
+            return;
+        if (choice.cluster > 1 && choice.groups > 1 && row->role != GG_TMA_ONCE && row->type == GG_D) /* no code for that */
             return;
     }
     contestants[count++] = (struct contestant){.name = name, .function = function, .choice = choice};

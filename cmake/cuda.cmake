@@ -1,6 +1,6 @@
 # cuda.cmake — finds nvcc and embeds each cuda/*.cu in the library: nvcc -fatbin, then an assembly file whose .incbin makes it gg_image_<stem>,
 # gg_image_<stem>_update for calls that read C, and of each a gg_image_…_whole for those that cut no tile and a gg_image_…_cut for those that cut all
-# among clusters. They are the same image where all calls run the same code, else the file is compiled several times, with GG_UPDATE, GG_WHOLE and
+# in one way. They are the same image where all calls run the same code, else the file is compiled several times, with GG_UPDATE, GG_WHOLE and
 # GG_CUT 0 or 1 (cuda/tile.cuh). The report of ptxas on registers and spills is kept beside it, in <stem>.log, for tests/t_resources.sh. CMake's own
 # CUDA language is not used: it would link the CUDA runtime, which the library does not need. Sets GPUGEMM_CUDA to OFF without nvcc.
 
@@ -74,8 +74,11 @@ function(gpugemm_embed_kernels result)
     if(stem MATCHES "^(dgemm.*|multistage.*|panel|sgemm.*|tensor(_once|_pair)?|tiled)$")
       list(APPEND kinds _update)
     endif()
-    if(stem MATCHES "^dgemm_tma$")
-      list(APPEND kinds _whole _update_whole _cut _update_cut)
+    if(stem STREQUAL dgemm_tma)
+      list(APPEND kinds _whole _update_whole)
+    endif()
+    if(stem MATCHES "^(dgemm_tma|sgemm_tma_once)$")
+      list(APPEND kinds _cut _update_cut)
     endif()
     set(level 3)
     if(stem MATCHES "^(sgemm(_tma|_tma_once)?|tensor_once|multistage)$")

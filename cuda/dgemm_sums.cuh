@@ -4,7 +4,7 @@
 #define GG_DGEMM_SUMS_CUH
 
 #include "dmma.cuh"
-#include "parts.cuh"
+#include "gather.cuh"
 #include "pipeline.cuh"
 #include "vector.cuh"
 
@@ -117,6 +117,9 @@ struct dgemm_row {
     static_assert(STAGES % SLICES == 0 && STAGES >= 2 * SLICES, "a group's own stages, and its next");
     static_assert(SLICES == 1 || CONSUMERS * SLOTS * 16 <= RING_BYTES, "room for the groups' sums");
     static constexpr int TEAM = PAIR ? 2 : 1;
+
+    static constexpr int LEAST_GATHERED = GG_WHOLE || GG_CUT || SLICES > 1 ? GG_FLAGS : GG_LEAST_GATHERED(TILE_M, TILE_N);
+    static constexpr bool GATHERS = LEAST_GATHERED < GG_FLAGS;
 };
 
 /* Loops over a thread's slots of a tile, in the order in which they are stored. A macro, because as nested functions the same loops become different
@@ -127,10 +130,10 @@ struct dgemm_row {
 /* The sums of a consumer thread, and the epilogue. */
 template <typename ROW> struct dgemm_sums : ROW {
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::ORDERS;
-    using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES, ROW::PLAIN_UPDATES;
+    using ROW::TILE_M, ROW::TILE_N, ROW::WARPS_M, ROW::WARPS_N, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN, ROW::SLOTS, ROW::HALVES,
+        ROW::PLAIN_UPDATES, ROW::GATHERS;
 
-    /* The last cluster of a tile adds up its own sums before it waits for the parts of others: 128x128x16384. (Larger tiles would get other loops.) */
-    static constexpr bool SUMS_FIRST = SLICES == 1 && SLOTS <= 8;
+    static constexpr int WARPS = CONSUMERS / 32;
 
     double sum[FM][FN][4];
 
@@ -151,10 +154,9 @@ template <typename ROW> struct dgemm_sums : ROW {
     };
 
     /* Where this thread's warp's part of a tile begins, in rows and columns of its products. */
-    template <bool TURNED> static __device__ void part_of_warp(int &rows, int &columns)
+    template <bool TURNED> static __device__ void part_of_warp(int &rows, int &columns, int warp = thread_index() / 32 % (GROUP / 32))
     {
         constexpr int warps = TURNED ? TILE_N / WARP_M : WARPS_M;
-        const int warp = thread_index() / 32 % (GROUP / 32);
         if constexpr (HALVES)
             gg_warp_part<warps>(warp, rows, columns);
         else
@@ -194,11 +196,17 @@ template <typename ROW> struct dgemm_sums : ROW {
     }
 
     /* Blocks of a cluster that share a tile's k. */
-    static __device__ int splits(const gg_args &p) { return PAIR || GG_WHOLE ? 1 : p.splits; }
+    static __device__ int splits(const gg_args &p) { return GG_CUT ? p.splits : 1; }
 
-    /* What the producer has told about the piece's sums (struct gg_piece), and the first unit whose parts are added here. */
-    static __device__ int fate_of(unsigned order) { return GG_WHOLE ? WHOLE : ordered(order, ORDER_FATE); }
-    static __device__ int first_of(unsigned order, int unit) { return GG_WHOLE ? unit : ordered(order, ORDER_FIRST); }
+    /* Whether a tile has more than one block, or cluster. Only groups of warps also have several clusters. */
+    static constexpr bool PARTS = !GG_WHOLE && (!GG_CUT || SLICES > 1);
+
+    /* What the producer has told about the piece's sums (struct gg_piece): their fate; the first unit whose parts are added here; and how many gather
+     * the tile. */
+    static __device__ int fate_of(unsigned order) { return !PARTS ? WHOLE : GATHERS ? ordered(order, ORDER_FATE) % 4 : ordered(order, ORDER_FATE); }
+    static __device__ int first_of(unsigned order, int unit) { return PARTS ? ordered(order, ORDER_FIRST) : unit; }
+    static __device__ int units_of(unsigned order) { return ordered(order, ORDER_FATE) / 4; }
+    static __device__ bool publishes(int fate) { return fate == PUBLISH || (GATHERS && fate == GATHER); }
 
     /* Slot s of this thread in the part of a unit (a block or a cluster; in a pair, a block's half). */
     static __device__ double2 *part(const gg_args &p, int unit, int thread, int s)
@@ -278,23 +286,25 @@ template <typename ROW> struct dgemm_sums : ROW {
 
     /* The sums of a piece go to C, or to the block that collects them. Slot s of a thread is two elements of one column of the tile. rehearses: its
      * caller has no piece, and nothing is stored. */
-    template <bool TURNED> __device__ void finish(const gg_args &p, unsigned order, const map &where, bool rehearses)
+    template <bool TURNED> __device__ void finish(const gg_args &p, unsigned order, const map &where, unsigned shared, bool rehearses)
     {
         const int thread = thread_index(), unit = blockIdx.x / TEAM, rank = blockIdx.x % TEAM, m = rehearses ? 0 : ordered(order, ORDER_M),
                   n = rehearses ? 0 : ordered(order, ORDER_N), fate = rehearses ? WHOLE : fate_of(order),
                   first = rehearses ? unit : first_of(order, unit);
         if (fate == COLLECT)
             await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
-        for (int from = first * TEAM + rank; !GG_WHOLE && from < int(blockIdx.x); from += TEAM)
+        for (int from = (GATHERS && fate == GATHER ? unit : first) * TEAM + rank; !GG_WHOLE && from < int(blockIdx.x); from += TEAM)
 #pragma unroll
             for (int s = 0; s < SLOTS; s++) {
                 const double2 v = __ldcg(part(p, from, thread, s));
                 sum[s / 2 / FN][s / 2 % FN][s % 2] += v.x, sum[s / 2 / FN][s / 2 % FN][s % 2 + 2] += v.y;
             }
-        if (fate == PUBLISH) {
+        if (publishes(fate)) {
 #pragma unroll
             for (int s = 0; s < SLOTS; s++)
                 __stcg(part(p, blockIdx.x, thread, s), make_double2(sum[s / 2 / FN][s / 2 % FN][s % 2], sum[s / 2 / FN][s / 2 % FN][s % 2 + 2]));
+            if (GATHERS && fate == GATHER)
+                gather<TURNED>(p, order, where, shared);
         } else if (const output<TURNED> out(p, m, n, where); __builtin_expect(!GG_UPDATE && (rehearses || out.plain()), 1)) {
             GG_EACH_SLOT
                 gg_store_unless(rehearses, out.at(i, j, e), make_double2(out.alpha * sum[i][j][e], out.alpha * sum[i][j][e + 2]));
@@ -320,6 +330,30 @@ template <typename ROW> struct dgemm_sums : ROW {
         announce(p, fate, first, unit, rank, thread);
     }
 
+    /* This unit's part is written; all units of the tile add it up together. */
+    template <bool TURNED> static __device__ void gather(const gg_args &p, unsigned order, map where, unsigned shared)
+    {
+        const int unit = blockIdx.x / TEAM, first = first_of(order, unit);
+        const auto place = [&](unsigned chunk) { /* in C, of the lane's two elements */
+            int rows, columns;
+            part_of_warp<TURNED>(rows, columns, chunk % WARPS);
+            where.m = TURNED ? columns : rows, where.n = TURNED ? rows : columns;
+            return output<TURNED>(p, ordered(order, ORDER_M), ordered(order, ORDER_N), where);
+        };
+        gg_gather_tile<CONSUMERS, SLOTS * WARPS>(
+            p, blockIdx.x, TEAM, unit - first, units_of(order), thread_index(), shared,
+            [&](int u) -> const double2 * { return part(p, blockIdx.x + (first + u - unit) * TEAM, 0, 0); },
+            [&](unsigned chunk) {
+                const unsigned s = chunk / WARPS;
+                return GG_UPDATE ? place(chunk).old(s / 2 / FN, s / 2 % FN, s % 2) : double2();
+            },
+            [&](unsigned chunk, const double2 &sum, const double2 &was) {
+                const unsigned s = chunk / WARPS;
+                place(chunk).put(s / 2 / FN, s / 2 % FN, s % 2, sum.x, sum.y, was);
+            },
+            consumer_barrier);
+    }
+
     /* After the sums: announces the part written, or clears the flags of the parts read. */
     static __device__ void announce(const gg_args &p, int fate, int first, int unit, int rank, int thread)
     {
@@ -333,7 +367,7 @@ template <typename ROW> struct dgemm_sums : ROW {
      * arriving and waiting, as a block has nothing else to do at this point. */
     template <bool TURNED> __device__ void finish_share(const gg_args &p, const map &where, unsigned shared, int slice)
     {
-        const bool cluster = !GG_WHOLE && (SLICES == 1 || GG_CUT || splits(p) > 1);
+        constexpr bool cluster = GG_CUT;
         const int thread = thread_index(), in_group = thread - slice * GROUP, rank = cluster ? cluster_rank() : 0,
                   unit = cluster ? cluster_index() : int(blockIdx.x);
         const unsigned order = shared + ORDERS;
@@ -347,14 +381,14 @@ template <typename ROW> struct dgemm_sums : ROW {
         if (cluster)
             cluster_arrive_shared();
         const output<TURNED> out(p, m, n, where);
-        if (!cluster) {
+        if constexpr (!cluster) {
             consumer_barrier();
             add_shares<1>(p, fate, shared, in_group, first, unit, rank, SLOTS * slice / SLICES, SLOTS * (slice + 1) / SLICES, out);
         } else {
             const unsigned share = rank * SLICES + slice, shares = splits(p) * SLICES, begin = SLOTS * share / shares,
                            end = SLOTS * (share + 1) / shares;
             cluster_wait();
-            if (!SUMS_FIRST && fate == COLLECT)
+            if (fate == COLLECT)
                 await_parts<CONSUMERS>(p, first, unit, rank, thread, consumer_barrier);
             /* Rows of few slots have one code for all clusters, which is shorter: 200x200x1000 by 32x64 in clusters of 2 0.93 of the time before. */
             if (SLICES > 1 || (SLOTS > 8 && splits(p) <= 2))
@@ -378,9 +412,8 @@ template <typename ROW> struct dgemm_sums : ROW {
                               : SLOTS / SLICES % 3 == 0 && MOST * SLICES == 4 ? 3
                               : MOST * SLICES < 16                            ? 16 / (MOST * SLICES)
                                                                               : 1;
-        /* Other clusters' parts that are loaded at one time, of all slots of a batch; 0: of one slot after another, which is shorter code, as a call of
-         * 10 us needs it. (256x256x8192 by 64x64_halves in 2x4 34.0 us, slot by slot 36.5; 128x128x16384 by 64x64 in 4x7 34.0 and 37.2.) */
-        constexpr int TOGETHER = SLOTS <= 8 ? 0 : BATCH > 4 ? 1 : BATCH > 1 ? 8 / BATCH : 4;
+        /* Other clusters' parts that are loaded at one time, of all slots of a batch. (256x256x8192 by 64x64_halves in 2x4 34.0 us, slot by slot 36.5.) */
+        constexpr int TOGETHER = BATCH > 4 ? 1 : BATCH > 1 ? 8 / BATCH : 4;
         constexpr bool EXACT = MOST == 1 && SLOTS / SLICES % BATCH == 0 && SLOTS % SLICES == 0;
         const bool plain = !GG_UPDATE && fate == WHOLE && out.plain(), whole_pairs = fate == WHOLE && out.whole_pairs();
         const bool reads = GG_UPDATE && fate != PUBLISH;
@@ -388,12 +421,6 @@ template <typename ROW> struct dgemm_sums : ROW {
 #pragma unroll
         for (int r = 0; MOST > 1 && r < MOST; r++)
             asm("mapa.u64 %0, %1, %2;" : "=l"(base[r]) : "l"(__cvta_shared_to_generic(shared)), "r"(r < splits(p) ? r : 0));
-        bool waits = SUMS_FIRST && fate == COLLECT;
-        const auto wait = [&] {
-            if (waits)
-                await_parts<CONSUMERS>(p, first, unit, rank, thread_index(), consumer_barrier);
-            waits = false;
-        };
         for (int s0 = begin; s0 < end; s0 += BATCH) {
             double2 v[BATCH][MOST * SLICES];
 #pragma unroll
@@ -436,8 +463,7 @@ template <typename ROW> struct dgemm_sums : ROW {
                 for (int b = 0; b < BATCH; b++)
                     if (const unsigned s = s0 + b; int(s) < end)
                         was[b] = out.old(s % FM, s / FM / 2, s / FM % 2);
-            wait();
-            if constexpr (TOGETHER > 0)
+            if constexpr (PARTS)
                 add_parts<TOGETHER>(
                     first, unit,
                     [&](int from) {
@@ -463,15 +489,9 @@ template <typename ROW> struct dgemm_sums : ROW {
                     __stcg(part(p, unit, thread, s), v[b][0]);
                     continue;
                 }
-#pragma unroll 8
-                for (int from = first; TOGETHER == 0 && from < unit; from++) {
-                    const double2 w = __ldcg(part(p, from, thread, s));
-                    v[b][0].x += w.x, v[b][0].y += w.y;
-                }
                 out.put(s % FM, s / FM / 2, s / FM % 2, v[b][0].x, v[b][0].y, was[b]);
             }
         }
-        wait(); /* where this group has no slots */
     }
 };
 

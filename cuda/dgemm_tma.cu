@@ -10,10 +10,12 @@
  * spare.
  *
  * When tiles do not fill the GPU, k is cut, within one launch. Either persistent blocks share the last tiles (stream-K, tile.cuh), or few tiles of a
- * long k evenly, so that all are at the same k (448x448x16384 1.2 times as fast); the block that has the end of a tile collects the other parts from
- * the workspace. Or a cluster computes each tile, a piece of k per block, and adds the parts up through shared memory; several clusters per tile, if
- * they are few, again go through the workspace. In some rows SLICES groups of warps take the stages in turn and add up in the same way, so that large
- * fragments, which need the fewest reads, serve small tiles too. Parts are added in a fixed order: sums depend on the grid, never on timing.
+ * long k evenly, so that all are at the same k (448x448x16384 1.2 times as fast). The block that has the end of a tile collects the other parts from
+ * the workspace; where many blocks share each tile they all add it up together (gather.cuh: 128x128x16384 23 us, by 33 blocks a tile; collected by
+ * one of them 31, by the last of four clusters 25.8). Or a cluster computes each tile, a piece of k per block, and adds the parts up through shared
+ * memory. In some rows SLICES groups of warps take the stages in turn and add up in the same way, so that large fragments, which need the fewest
+ * reads, serve small tiles too; their tiles may have several clusters, whose parts go through the workspace. Parts are added in a fixed order: sums
+ * depend on the grid, never on timing.
  *
  * A PAIR is a cluster of two blocks with adjacent tiles, in step. Each fetches half of their common A for both, so that only two thirds of the bytes
  * come from L2, which would have to deliver 200 MB in 36 µs at n = 1024.
@@ -69,20 +71,22 @@ __device__ inline bool elect_one()
 /* The order of a unit's pieces. Whole tiles come first, while all blocks are at about the same k and find each other's operands in L2. Then its run
  * of shared tiles: first the beginning of the tile whose end another unit has, because that unit waits for it; last the piece that itself waits for
  * others. */
-template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR, bool HALVES>
+template <int TILE_M, int TILE_N, int TILE_K, bool ONCE, bool PAIR, bool HALVES, int LEAST_GATHERED>
 struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> {
     using base = gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES>;
     using base::count, base::fate, base::first, base::tile;
     static constexpr int TEAM = PAIR ? 2 : 1; /* blocks in a unit whose k is not cut */
-    unsigned before;                          /* units that share the tile evenly and come before this one */
+    static constexpr bool GATHERS = LEAST_GATHERED < GG_FLAGS;
+    unsigned before;      /* units that share the tile evenly and come before this one */
+    unsigned sharers = 0; /* that add it up together */
 
     /* The first of the units (blocks or clusters) whose parts of this tile are collected here. */
     __device__ int first_unit(const gg_args &p) const
     {
         const int unit = cluster_index();
-        if (fate != COLLECT)
+        if (fate != COLLECT && !(GATHERS && fate == GATHER))
             return unit;
-        if (!PAIR && p.splits > 1)
+        if (ONCE)
             return unit + 1 - p.groups;
         return p.groups > 1 ? unit - before : base::first_block(p, tile, unit, gridDim.x / TEAM);
     }
@@ -102,12 +106,14 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
         first = length * before / pieces; /* 32 bits are enough, see sharers of src/select.c */
         count = length * (before + 1) / pieces - first;
         fate = before + 1 < pieces ? PUBLISH : pieces > 1 ? COLLECT : WHOLE;
+        if (GATHERS && pieces >= LEAST_GATHERED)
+            fate = GATHER, sharers = pieces;
     }
 
     /* Finds the unit's piece number `index`. False: it does not have so many. */
     __device__ bool find(const gg_args &p, int index)
     {
-        if (!PAIR && (ONCE || GG_CUT || (!GG_WHOLE && p.splits > 1))) {
+        if (!PAIR && (ONCE || GG_CUT)) {
             base::find_in_cluster_soon(p);
             return index == 0;
         }
@@ -146,14 +152,14 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
 /* The producer, and a consumer's main loop. */
 template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using sums = dgemm_sums<ROW>;
-    using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
+    using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::GATHERS, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
         ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
         ROW::HALVES, ROW::LATE, ROW::REHEARSES;
     using sums::sum, sums::splits;
     using typename sums::map;
     using ring_type = gg_ring<STAGES>;
-    using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR, HALVES>;
+    using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR, HALVES, ROW::LEAST_GATHERED>;
 
     double fa[AHEAD ? 2 * FM : 2][MMA_K / 2], fb[2][FN][MMA_K / 4];
 
@@ -319,7 +325,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 if (count == 0)
                     return;
             }
-            if (GG_UPDATE && SLICES < 4 /* ptxas would spill */ && sums::fate_of(at) != PUBLISH && (splits(p) == 1 || cluster_rank() == 0))
+            if (GG_UPDATE && SLICES < 4 /* ptxas would spill */ && !sums::publishes(sums::fate_of(at)) && (splits(p) == 1 || cluster_rank() == 0))
                 gg_fetch_c<double, TILE_M, TILE_N>(p, ordered(at, ORDER_M), ordered(at, ORDER_N), thread_index(), CONSUMERS);
             if (SLICES > 1)
                 count = (count - slice + SLICES - 1) / SLICES;
@@ -334,9 +340,9 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 else if constexpr (TURNS) {
                     multiply<lines<false, PAIRS>, lines<true, PAIRS>, true>(ring, shared, count);
                     where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, true>();
-                    if (SLICES > 1 || GG_CUT || splits(p) > 1)
+                    if (SLICES > 1 || GG_CUT)
                         return sums::template finish_share<true>(p, where, shared, slice);
-                    sums::template finish<true>(p, at, where, rehearses(order));
+                    sums::template finish<true>(p, at, where, shared, rehearses(order));
                     continue;
                 } else
                     multiply<singles, lines<false, SINGLES>, false>(ring, shared, count),
@@ -347,9 +353,9 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             else
                 multiply<lines<false, READS_A>, lines<false, READS_B>, false>(ring, shared, count),
                     where = sums::template settle<lines<false, READS_A>, lines<false, READS_B>, false>();
-            if (SLICES > 1 || GG_CUT || splits(p) > 1)
+            if (SLICES > 1 || GG_CUT)
                 return sums::template finish_share<false>(p, where, shared, slice);
-            sums::template finish<false>(p, at, where, false);
+            sums::template finish<false>(p, at, where, shared, false);
         }
     }
 
@@ -438,7 +444,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             give_order(at, ORDER_M, m);
             give_order(at, ORDER_N, n);
             give_order(at, ORDER_COUNT, piece.count);
-            give_order(at, ORDER_FATE, piece.fate);
+            give_order(at, ORDER_FATE, GATHERS ? piece.fate + 4 * piece.sharers : piece.fate);
             give_order(at, ORDER_FIRST, piece.first_unit(p));
         }
 
@@ -531,7 +537,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
             else if (elect_one())
                 produce(p, ring, shared, first, any);
             __syncwarp();
-            if (splits(p) > 1) { /* matches the barriers of finish_share */
+            if (GG_CUT) { /* matches the barriers of finish_share */
                 cluster_leave();
                 cluster_leave();
             }

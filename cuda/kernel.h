@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Flag words in front of a workspace, zero between launches, by which blocks tell each other that a part is there (parts.cuh). */
-enum { GG_FLAGS = 1024 };
+/* Flag words in front of a workspace, zero between launches, by which blocks tell each other that a part is there (parts.cuh), and from the word
+ * GG_GAVE_UP on that they have given up waiting (gather.cuh). */
+enum { GG_FLAGS = 1024, GG_GAVE_UP = GG_FLAGS / 2 };
 
 #ifdef __cplusplus
 #define GG_ALIGN(n) alignas(n)
@@ -37,6 +38,10 @@ enum { GG_GRAM_GROUP = 16, GG_GRAM_FLAGS = 32 };
 
 /* gemv.cu: gemv_t_…_few is for up to so many rows. */
 enum { GG_GEMV_FEW = 4 };
+
+/* dgemm_tma.cu: so many units that share a tile evenly, or more, add it up together (gather.cuh). With fewer a block of four warps would have to add
+ * up more than two of its chunks one after the other. Large tiles have fewer, and their code would become longer. */
+#define GG_LEAST_GATHERED(tile_m, tile_n) ((tile_m) * (tile_n) <= 32 * 64 ? 6 : (tile_m) * (tile_n) <= 64 * 64 ? 8 : GG_FLAGS)
 
 /* gg_args.wide: a block takes so many rows. */
 enum { GG_WIDE = 128 };

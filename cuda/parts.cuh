@@ -4,8 +4,8 @@
  * The work of a unit (a block or a cluster) is a list of pieces, a piece being k steps [first, first + count) of a tile. Large C: persistent blocks
  * take whole tiles in turn and share the last ones ("stream-K", Osama et al. 2023), each an equal run of their k steps. Small C: one cluster per
  * tile, a piece of k per block, or several clusters, or single blocks, per tile. Parts that pass between units go through the workspace; a flag in
- * front of it says that one is there. A unit waits only for units with smaller indices, which are running by then. Parts are added in the order of k:
- * sums depend on the grid, never on timing. */
+ * front of it says that one is there. A unit waits only for units with smaller indices, which are running by then; gather.cuh is another way. Parts
+ * are added in a fixed order: sums depend on the grid, never on timing. */
 #ifndef GG_PARTS_CUH
 #define GG_PARTS_CUH
 
@@ -62,12 +62,8 @@ __device__ inline float4 load_cluster(unsigned at)
 }
 
 /* What becomes of a piece's sums. WHOLE: they are the tile. PUBLISH: they are a part for another block. COLLECT: they are the last part, to which the
- * others are added. */
-enum {
-    WHOLE,
-    PUBLISH,
-    COLLECT
-};
+ * others are added. GATHER: both, as for all units of the tile (gather.cuh). */
+enum { WHOLE, PUBLISH, COLLECT, GATHER };
 
 /* ⌊of · part / parts⌋ */
 __device__ inline unsigned gg_share(unsigned of, unsigned part, unsigned parts) { return of / parts * part + of % parts * part / parts; }

@@ -14,9 +14,8 @@
  * end, in order. Operands arrive as in sgemm_tma.cu. Those whose k is contiguous are transposed in place, a stage or more ahead of the products: by
  * four extra warps in rows that have an SM to themselves (n = 640 TN 22.1 TF/s instead of 19.3), else by pairs of the warps that multiply. Smaller C:
  * clusters of up to 8 blocks per tile and several clusters per tile, as there: each has a share of k, and the blocks of a cluster add up through
- * distributed shared memory. Many clusters of few blocks use more of the GPU than few of many, and cost more to add up: 128x128x16384 runs at 21.2
- * TF/s in 16 pairs a tile, 20.3 in 7 clusters of 4, 19.3 in 3 of 8 (NT). Numbers of blocks that no clusters find room for are done by single ones:
- * 384x384x16384 in 7 a tile 113 us, in 3 pairs 124.
+ * distributed shared memory. Or, with code of its own (GG_CUT), many single blocks per tile, which all add it up together (gather.cuh): 128x128x16384
+ * 20.4 us in 33 blocks a tile, 22.6 in 16 pairs; 256x256x4096 19.4 and 21.8 (NT).
  *
  * Registers ≤ 128, or 168 for a block alone. NT reached 65 % (n = 1024) and 45 % (768) of the FP32 peak, launch and cold start included.
  * Limits: m, n, k < 2^31 − 256. */
@@ -24,7 +23,7 @@
 #define GG_SGEMM_ONCE_CUH
 
 #include "ffma.cuh"
-#include "parts.cuh"
+#include "gather.cuh"
 #include "pipeline.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -86,7 +85,10 @@ struct sgemm_once {
 
         __device__ one_tile(const gg_args &p)
         {
-            piece.find_in_cluster_soon(p);
+            if (GG_CUT)
+                piece.find_in_cluster(p), piece.fate = GATHER;
+            else
+                piece.find_in_cluster_soon(p);
             piece.template place<8>(p, piece.tile, m0, n0);
             k0 = piece.first * TILE_K;
         }
@@ -241,6 +243,18 @@ struct sgemm_once {
                 add(sum, load_shared(shared + (slice * VECTORS + at) * 16));
             return sum;
         };
+        if constexpr (GG_CUT) {
+            float4 *const parts = static_cast<float4 *>(p.workspace);
+#pragma unroll
+            for (int at = thread; at < VECTORS; at += THREADS)
+                __stcg(parts + int64_t(blockIdx.x) * VECTORS + at, summed(at));
+            const int place = blockIdx.x % p.groups, lane = thread % 32;
+            return gg_gather_tile<THREADS, VECTORS / 32>(
+                p, blockIdx.x, 1, place, p.groups, thread, shared,
+                [&](int unit) -> const float4 * { return parts + int64_t(int(blockIdx.x) - place + unit) * VECTORS; },
+                [&](int chunk) { return old<false>(out, tile, chunk * 32 + lane); },
+                [&](int chunk, const float4 &sum, const vector &was) { put<false>(out, tile, shared, chunk * 32 + lane, sum, was); }, block_barrier);
+        }
         /* In vectors: little code in one piece, because in a short call it comes from memory. */
         const bool whole = p.splits * p.groups == 1; /* this block has summed all of k */
         if (PLAIN && whole && out.plain()) {
@@ -362,7 +376,7 @@ struct sgemm_once {
             }
         }
         __syncthreads();
-        if (GG_UPDATE && tile.piece.fate != PUBLISH && threadIdx.x < THREADS)
+        if (GG_UPDATE && !GG_CUT && tile.piece.fate != PUBLISH && threadIdx.x < THREADS)
             gg_fetch_c<float, TILE_M, TILE_N>(p, tile.m0, tile.n0, (p.splits > 1 ? cluster_rank() * THREADS : 0) + threadIdx.x, p.splits * THREADS);
         asm volatile("" ::"l"(p.c)); /* while the first stage is under way: loads what finish() needs into the cache of arguments */
 

@@ -131,8 +131,10 @@ template <typename T, int ROWS, int COLUMNS> __device__ inline void gg_fetch_c(c
 #define GG_WHOLE 0
 #endif
 
-/* The same, with GG_CUT 1, for calls in which every tile has a cluster, or several: without whole tiles and tiles that blocks share. 256x256x512 by
- * 32x64 in clusters of 2 9.5 us instead of 10.2, of 8 11.5 and 12.9; by 16x128 in 2 9.6 and 11.1. (Not for FP32's rows, which gain 0.4 %.) */
+/* The same, with GG_CUT 1, for calls that cut every tile in one way. dgemm_tma: among the blocks of a cluster, or several (256x256x512 by 32x64 in
+ * clusters of 2 9.5 us instead of 10.2, of 8 11.5 and 12.9; by 16x128 in 2 9.6 and 11.1). Its other code needs none of that: 64x64's is then 5000
+ * instructions instead of 8000. sgemm_tma_once: among single blocks, which gather it (gather.cuh); its other code must stay as it is, or ptxas numbers
+ * other registers. */
 #ifndef GG_CUT
 #define GG_CUT 0
 #endif

@@ -111,20 +111,24 @@ static const struct {
 static const double EVEN_STEP = 0.93, EVEN_ALONE = 0.9;
 enum { EVEN_PARTS = 3100, EVEN_PART = 1280 };
 
+/* Where all units of a tile add it up together (gather.cuh), by type: the share of the main loop's time, and of memory's, in which what the operands
+ * push out of L2 is written, too; `start` and adding up in multiples of `start`; and L2's rate. Main loop and memory add up, as nobody makes up for
+ * what others have waited for. (FP64: 337 ways to cut 260 problems, 5.4 % off; FP32: 113 and 28, 4.0 % off; bench/results/gather-2026-11-27.txt.)
+ * late: clusters of so short FP64 calls are predicted 1 to 2 us too slow, and correcting that would make other choices worse. */
+static const struct {
+    double step, memory, start, late;
+} GATHER[] = {[GG_S] = {0.98, 0.32, 1.53, 1.0e-6}, [GG_D] = {0.64, 0.64, 1.45, 1.3e-6}};
+static const double GATHER_PANELS = 30.7;
+
 /* How much longer clusters of more than three blocks take in FP64 where SMs have several such blocks: they do not spread evenly. (200x200x8000 by
  * 32x64 in clusters of 8 35.5 us, predicted 29.6 without it.) */
 static const double SPREAD_AGAIN = 1.15;
 
-/* Where more blocks than SMs wait for memory (consider_queued of select.c): the rate, which does not depend on the row, and clocks that tiles take
- * longer that are wider than tall. (128x128x16384 in four clusters of 6 a tile by 64x32 25.2 us, by 32x64 25.8.) */
-enum { QUEUED_RATE = 201, QUEUED_WIDE = 1000 };
-
 /* SMs in a graphics processing cluster, over which the blocks of one cluster are spread; each has at least so many. */
 enum { GPC = 16 };
 
-/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together; how much longer
- * that takes among single blocks, which have added up nothing among themselves (256x256x16384 in 16 blocks a tile 60.4 us, in 8 pairs 55.8). */
-enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16, ONCE_SINGLE = 1000 };
+/* FP32's GG_TMA_ONCE: clocks to add up among clusters, and for each batch of up to ONCE_AT_ONCE parts that a thread loads together. */
+enum { ONCE_PARTS = 5000, ONCE_LOADS = 1200, ONCE_AT_ONCE = 16 };
 
 /* FP64's: clocks for each cluster of a tile beyond the first, up to so many. (In two to four clusters of two 320x168x14384 takes 47.4 us, by shared
  * tiles of 64x64 52.7, 592x168x7120 43.8 and 49.0, 312x192x16256 52.7 and 57.8, but 200x272x13376 56.2 and 55.0.) */
@@ -419,7 +423,7 @@ static double among_clusters(const struct gg_kernel *row, int cluster, int group
         return HALVES_PART * (double)gg_min(groups - 1, HALVES_PARTS);
     if (once)
         return ONCE_PARTS + (double)gg_ceil_div((int64_t)row->tile_m * row->tile_n / 4, (int64_t)cluster * 256) *
-                                gg_ceil_div(groups - 1, ONCE_AT_ONCE) * (ONCE_LOADS + (cluster == 1 ? ONCE_SINGLE : 0));
+                                gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
     return TMA[row->type].parts + groups * TMA[row->type].group;
 }
 
@@ -449,10 +453,8 @@ static double not_sharing(const struct gg_choice *way, const struct gg_gemm *p, 
     if (again > 0)
         load = gg_ceil_div(all - again * room, sms);
     const double least = row->per_sm > 1 ? 1 / alone(row, cluster) : 1, rounds = (double)gg_ceil_div(load, row->per_sm);
-    const bool queued = gg_spreads(row, cluster) && groups > 1 && all > sms; /* memory is busy, and SMs take turns */
-    double clocks = queued ? (double)all / sms * row->rate / QUEUED_RATE : (double)again * row->per_sm + gg_at_least((double)load, least);
+    double clocks = (double)again * row->per_sm + gg_at_least((double)load, least);
     clocks *= (double)gg_ceil_div(gg_ceil_div(p->k, row->tile_k), cluster * groups) * step;
-    clocks += queued && row->tile_m < row->tile_n ? QUEUED_WIDE : 0;
     clocks *= row->per_sm == 1 ? TMA[p->type].uneven : one_group && cluster > 3 && load > 1 ? SPREAD_AGAIN : 1;
     const double tile_bytes = (double)row->tile_m * row->tile_n * (double)gg_size(p->type);
     const double adding_up = cluster == 1 ? 0 : TMA[p->type].cluster + tile_bytes / TMA[p->type].bytes;
@@ -482,6 +484,21 @@ static double tma_memory(const struct gg_choice *way, const struct gg_gemm *p, c
     const double large = gg_at_least(m, n) * k * size, unkept = 1 - KEPT_UNEVENLY * (double)arch->l2_bytes / large;
     const bool read_twice = way->cluster * way->groups <= 1 && !everywhere && m > row->tile_m && n > row->tile_n * gg_team(row) && unkept > 0;
     return gg_at_least(memory + (read_twice ? large * unkept / arch->bandwidth : 0), seconds);
+}
+
+/* Seconds of tiles that their units gather, but for launching. A k step takes `step` clocks. */
+static double gathering(const struct gg_choice *way, const struct gg_gemm *p, const struct gg_arch *arch, double step)
+{
+    const struct gg_kernel *const row = way->kernel;
+    const double hz = arch->clock_mhz * 1e6, k = (double)p->k, size = (double)gg_size(p->type);
+    const int64_t tiles = gg_tiles(row, p), units = way->splits > 1 ? way->splits : tiles * way->groups;
+    const double load = (double)gg_ceil_div(units, arch->sms / gg_team(row)), steps = (double)gg_ceil_div(p->k, row->tile_k);
+    const double slower = row->per_sm > 1 ? 1 + across_sectors(p) : 1, operands = (double)(p->m + p->n) * k * size;
+    const double multiplying = load / way->groups * steps * step * slower / hz;
+    const double memory = (operands + (double)gg_min((int64_t)operands, arch->l2_bytes)) / arch->bandwidth;
+    const double panels = l2_seconds((double)tiles * (row->tile_m + row->tile_n) * k * size, GATHER_PANELS, arch);
+    return GATHER[p->type].late + GATHER[p->type].start * row->start / hz +
+           gg_longer(GATHER[p->type].step * multiplying + GATHER[p->type].memory * memory, panels);
 }
 
 /* Seconds that FP64 tiles with few rows of the large operand add, where C is tall or wide. */
@@ -515,6 +532,8 @@ static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, 
     clocks += reading(row, p, arch);
     const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
     const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch) + reading_alone(row, p, arch);
+    if (gg_gathers(way))
+        return GG_LAUNCH + after + gathering(way, p, arch, step);
     return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), tma_memory(way, p, arch, shared));
 }
 

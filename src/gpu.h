@@ -148,7 +148,7 @@ struct gg_dim {
     unsigned cluster; /* blocks of x that run as a cluster; 0: none do */
     bool alone;       /* at most one of these blocks on an SM, even if two would fit */
     bool whole;       /* no tile's k is cut among blocks */
-    bool cut;         /* every tile's k is cut among the blocks of a cluster */
+    bool cut;         /* every tile is cut as the code of GG_IMAGE_CUT expects (cuda/tile.cuh) */
     /* Makes the tensor maps, which follow from the rest of args; NULL: there are none, or they are made. Not called if a graph has them. */
     bool (*maps)(struct gg_args *args, const struct gg_kernel *row);
 };

@@ -73,9 +73,9 @@ struct gg_choice {
     int splits; /* GG_TILED_CUT, GG_GRAM, GG_GEMV_…, GG_SKINNY, GG_SLIM: pieces of k. GG_PERSISTENT, GG_TMA…: blocks, or pairs, that share the last
                  * tiles along k; 1: no tile is shared */
     double seconds;       /* predicted time on the device, launch included */
-    int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks; FP32's GG_TMA_ONCE also among
-                           * single blocks, cluster 1. With splits > 1 and groups > 1: into so many equal pieces, for half tiles into as many as
-                           * `splits` leaves for them */
+    int cluster, groups;  /* GG_TMA… with splits 1: each tile's k is cut among `groups` clusters of `cluster` blocks (FP64: but for GG_TMA_ONCE one
+                           * cluster); FP32's GG_TMA_ONCE also among single blocks, cluster 1, which gather the tile. With splits > 1 and groups >
+                           * 1: into so many equal pieces, for half tiles into as many as `splits` leaves for them */
     int strip_m, strip_n; /* so many last rows and columns of C are strips, products of their own; the rest of this choice is about what remains */
     bool beside;          /* the strips run beside it, on SMs that it leaves idle, in blocks that each sum all of k */
     bool wide;            /* GG_SLIM for vectors: each block has GG_WIDE rows of the large operand */
@@ -85,6 +85,17 @@ struct gg_choice {
 static inline int gg_own_pieces(const struct gg_choice *choice)
 {
     return choice->splits == 1 && choice->cluster * choice->groups > 1 ? choice->cluster * choice->groups : 1;
+}
+
+/* Do the units that share a tile add it up together (cuda/gather.cuh)? */
+static inline bool gg_gathers(const struct gg_choice *choice)
+{
+    const struct gg_kernel *row = choice->kernel;
+    if (row->role == GG_TMA_ONCE)
+        return row->type == GG_S && choice->splits == 1 && choice->cluster == 1 && choice->groups > 1;
+    const bool pair = row->role == GG_TMA_PAIR;
+    return row->type == GG_D && (pair || row->role == GG_TMA_EITHER) && choice->splits > 1 && choice->cluster <= 1 &&
+           choice->groups >= GG_LEAST_GATHERED(row->tile_m, row->tile_n / (pair ? 2 : 1));
 }
 
 /* The products into which the choice divides p: part 0 is p without its strips, part 1 the strip of last columns, part 2 the strip of last rows

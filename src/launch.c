@@ -223,7 +223,7 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
                                 .z = 1,
                                 .cluster = args->splits > 1 ? (unsigned)args->splits : 0,
                                 .whole = whole,
-                                .cut = cutting.splits > 1,
+                                .cut = p->type == GG_D ? cutting.splits > 1 : args->groups > 1 && gg_gathers(choice),
                                 .maps = tile_maps};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);

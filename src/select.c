@@ -148,7 +148,7 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
 {
     const struct gg_kernel *row = whole->kernel;
     const int64_t full = gg_full_tiles(row, p), halves = gg_tiles(row, p) - full;
-    const int64_t steps = gg_ceil_div(p->k, row->tile_k), room = sharers(row, p, arch);
+    const int64_t steps = gg_ceil_div(p->k, row->tile_k), room = gg_min(sharers(row, p, arch), GG_GAVE_UP / gg_team(row));
     for (int per_sm = row->per_sm; per_sm > 0; per_sm--) {
         const int64_t units = room * per_sm / row->per_sm, most = full > 0 ? gg_min((units - halves) / full, steps / (2 * GG_SHORTEST_RUN)) : 0;
         for (int64_t pieces = most; pieces > 1 && pieces >= most - 1; pieces--) {
@@ -160,29 +160,9 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
     }
 }
 
-/* Considers more blocks than SMs for few small FP64 tiles of a k so long that memory is what blocks wait for: more loads are under way then. At most
- * so many clusters a tile, at least so many k steps a block and blocks an SM. (128x128x16384 by 32x64 in 8x3 25.8 us, 8x2 26.8; 100x100x20000 in 8x3
- * 27.3, 8x2 30.8; 96x128x30000 in 8x5 31.3, 8x2 35.2. But 64x128x16384 in 8x6 20.1, 8x4 18.9.) Four clusters of 6 stand for three of 8
- * where they find room: 1 to 3 % faster. */
-static void consider_queued(struct gg_choice *best, const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
-{
-    enum { GROUPS = 5, TILE = 32 * 64, STEPS = 40, CLUSTER = GG_LARGEST_CLUSTER };
-    const double blocks = 1.4;
-    const struct gg_kernel *row = whole->kernel;
-    const int64_t tiles = gg_tiles(row, p), steps = gg_ceil_div(p->k, row->tile_k);
-    if (!gg_spreads(row, CLUSTER) || row->tile_m * row->tile_n > TILE)
-        return;
-    struct gg_choice way = *whole;
-    way.cluster = CLUSTER, way.groups = (int)gg_min(gg_spread(arch->sms, CLUSTER) * row->per_sm / tiles, GROUPS);
-    if (way.groups <= 1 || steps < STEPS * CLUSTER * way.groups || (double)(tiles * CLUSTER * way.groups) < blocks * arch->sms)
-        return;
-    if (way.groups == 3 && tiles * 4 <= (int64_t)gg_places(arch->sms, 6) / 6 * row->per_sm)
-        way.cluster = 6, way.groups = 4;
-    consider(best, way, p, arch);
-}
-
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
+    enum { FP64_GROUPS = 8 };
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
     const int least = (p->type == GG_D ? 2 : 1) * GG_SHORTEST_RUN; /* fewest k steps of a tile that is shared */
@@ -217,14 +197,14 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
                             : alone || cluster < GG_LARGEST_CLUSTER ? 1
                             : gg_spreads(row, cluster)              ? single
                                                                     : room;
-        const int most = (int)gg_max(gg_min(fit, steps / cluster), 1);
+        const int64_t worth = p->type == GG_S ? fit : once ? FP64_GROUPS : 1; /* with more, FP64's tiles are better gathered */
+        const int most = (int)gg_max(gg_min(gg_min(fit, worth), steps / cluster), 1);
         for (int groups = 1, next; groups <= most; groups = next) {
             next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
             way = whole, way.cluster = cluster, way.groups = groups;
             consider(&best, way, p, arch);
         }
     }
-    consider_queued(&best, &whole, p, arch);
     return best;
 }
 

@@ -54,6 +54,8 @@ static void check(const struct gg_choice *x, const struct gg_gemm *whole, const 
         CHECK(x->cluster > 1 || gg_own_pieces(x) == 1 || (row->role == GG_TMA_ONCE && row->type == GG_S), "%s: single blocks share a tile", name);
         CHECK(x->groups <= 1 || x->splits > 1 || (tiles * x->cluster * x->groups <= room && tiles * x->cluster * x->groups <= GG_FLAGS),
               "%s: %lld x %d x %d blocks", name, (long long)tiles, x->cluster, x->groups);
+        CHECK(x->cluster <= 1 || x->groups <= 1 || row->type == GG_S || row->role == GG_TMA_ONCE, "%s: several clusters a tile", name);
+        CHECK(!gg_gathers(x) || (x->splits > 1 ? x->splits * gg_team(row) : tiles * x->groups) <= GG_GAVE_UP, "%s: too few flags", name);
         if (x->groups > 1 && x->splits > 1) { /* all tiles shared evenly */
             const int64_t half = gg_half_pieces(x, p);
             CHECK(tiles < x->splits && x->groups * GG_SHORTEST_RUN <= steps, "%s: %lld tiles of %lld steps by %d, %d each", name, (long long)tiles,
@@ -249,22 +251,23 @@ static void check_fitting(void)
         }
 }
 
-/* Few FP64 tiles of a very long k get more clusters than an H200 has SMs for one block each, others not. */
-static void check_queued(void)
+/* Few tiles of a long k are added up by all their blocks on an H200, others not. */
+static void check_gathered(void)
 {
     static const struct {
+        enum gg_type type;
         int64_t m, n, k;
-        int cluster, groups;
-    } cases[] = {{128, 128, 16384, 6, 4}, {96, 128, 30000, 8, 5}, {100, 100, 20000, 6, 4},
-                 {128, 128, 6000, 8, 1},  {64, 128, 16384, 8, 4}, {64, 64, 65536, 8, 8}};
+        bool gathered;
+    } cases[] = {{GG_D, 128, 128, 16384, true}, {GG_D, 96, 128, 30000, true},  {GG_D, 64, 64, 65536, true},  {GG_D, 52, 20, 1864, false},
+                 {GG_D, 384, 384, 384, false},  {GG_S, 128, 128, 16384, true}, {GG_S, 256, 256, 4096, true}, {GG_S, 512, 512, 512, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int layout = 0; layout < 4; layout++) {
-            struct gg_gemm p = {.type = GG_D, .m = cases[i].m, .n = cases[i].n, .k = cases[i].k, .alpha = 1, .precision = GG_STRICT};
+            struct gg_gemm p = {.type = cases[i].type, .m = cases[i].m, .n = cases[i].n, .k = cases[i].k, .alpha = 1, .precision = GG_STRICT};
             p.a_kmajor = layout & 1, p.b_kmajor = layout & 2, p.a = p.b = p.c = (void *)4096;
             p.lda = p.a_kmajor ? p.k : p.m, p.ldb = p.b_kmajor ? p.k : p.n, p.ldc = p.m;
             const struct gg_choice choice = gg_select(&p, &gpus[2], NULL);
-            CHECK(choice.cluster == cases[i].cluster && choice.groups == cases[i].groups, "%lldx%lldx%lld, layout %d: %s %d:%d", (long long)p.m,
-                  (long long)p.n, (long long)p.k, layout, choice.kernel->name, choice.cluster, choice.groups);
+            CHECK(gg_gathers(&choice) == cases[i].gathered, "%lldx%lldx%lld, layout %d: %s %d:%d", (long long)p.m, (long long)p.n, (long long)p.k,
+                  layout, choice.kernel->name, choice.cluster, choice.groups);
         }
 }
 
@@ -315,7 +318,7 @@ static void check_beside(void)
 int main(void)
 {
     check_fitting();
-    check_queued();
+    check_gathered();
     check_h100();
     check_beside();
     check_tensor();
