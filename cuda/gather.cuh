@@ -52,7 +52,7 @@ __device__ inline void gg_add(float4 &to, const float4 &v) { to.x += v.x, to.y +
  * came those of others that have given up. block: its index; the other units' are `stride` apart, its own is number `place` of them. A part has
  * CHUNKS chunks of 16 bytes for each lane of a warp, and a share is every units-th chunk. As many warps as are not needed for other chunks add up
  * some of a chunk's parts each. part(u) is where unit u's part is, old(chunk) what is there in C, put(chunk, sum, old) stores. `memory` of the block,
- * 32 bytes for each thread and 8 for each unit, is free. */
+ * 16 bytes for each thread, 4 for each unit and 4 more, is free. */
 template <int THREADS, int CHUNKS, typename PART, typename OLD, typename PUT, typename BARRIER>
 __device__ inline void gg_gather_tile(const gg_args &p, int block, int stride, int place, int units, int thread, unsigned memory, PART part, OLD old,
                                       PUT put, BARRIER barrier)
@@ -62,12 +62,12 @@ __device__ inline void gg_gather_tile(const gg_args &p, int block, int stride, i
     static_assert(WARPS == 4 || WARPS == 8, "powers of two");
     const int first = block - place * stride;
     vector *const sums = static_cast<vector *>(__cvta_shared_to_generic(memory));
-    unsigned *const words = reinterpret_cast<unsigned *>(sums + THREADS);
+    unsigned *const state_word = reinterpret_cast<unsigned *>(sums + THREADS), *const taken = state_word + 1;
     barrier();
     if (thread == 0)
-        words[0] = gg_gather(p, first, block, place, units);
+        *state_word = gg_gather(p, first, block, place, units);
     barrier();
-    const int state = words[0];
+    const int state = *state_word;
     if (state == 0)
         return;
     int log = WARPS == 4 ? 2 : 3; /* of the number of warps that add up a chunk together */
@@ -80,10 +80,10 @@ __device__ inline void gg_gather_tile(const gg_args &p, int block, int stride, i
         if (i == 0) {
 #pragma unroll 1
             for (int other = thread; other < units; other += THREADS)
-                words[other] = gg_take_back(p, first + other * stride);
+                taken[other] = gg_take_back(p, first + other * stride);
             barrier();
         }
-        if (i >= 0 && !words[i])
+        if (i >= 0 && !taken[i])
             continue;
 #pragma unroll 1
         for (int next = i < 0 ? place : i; next < CHUNKS; next += (WARPS >> log) * units) {

@@ -99,11 +99,11 @@ static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) 
 static const struct {
     double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
     double aside;              /* the same for a GG_TMA_ONCE row whose extra warps do it */
-    double parts, part, group; /* clocks to add up parts: of a tile, for each part beyond two, for each group when clusters share a tile */
+    double parts, part;        /* clocks to add up parts: of a tile, and for each part beyond two */
     double cluster, bytes;     /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
     double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
     bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
-} TMA[] = {[GG_S] = {0.032, 0.10, 0.046, 9900, 3100, 0, 0, 6.6, 1.025, true}, [GG_D] = {0, 0, 0, 10200, 3600, 1040, 3200, 100, 1, false}};
+} TMA[] = {[GG_S] = {0.032, 0.10, 0.046, 9900, 3100, 0, 6.6, 1.025, true}, [GG_D] = {0, 0, 0, 10200, 3600, 3200, 100, 1, false}};
 
 /* Where tiles are shared evenly: a step's share of the time that it takes otherwise, of its rate that an SM reaches with one block where two fit, and
  * clocks to add up an SM's tiles, and for each of a tile's parts but the last. Fitted to 112 ways to cut 8 problems with few tiles and a long k, 3.3
@@ -424,7 +424,7 @@ static double among_clusters(const struct gg_kernel *row, int cluster, int group
     if (once)
         return ONCE_PARTS + (double)gg_ceil_div((int64_t)row->tile_m * row->tile_n / 4, (int64_t)cluster * 256) *
                                 gg_ceil_div(groups - 1, ONCE_AT_ONCE) * ONCE_LOADS;
-    return TMA[row->type].parts + groups * TMA[row->type].group;
+    return TMA[row->type].parts;
 }
 
 /* Clocks of the busiest SM where each tile has one block or cluster, or several clusters. */

@@ -162,7 +162,7 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
 
 static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
-    enum { FP64_GROUPS = 8 };
+    static const int64_t MOST[] = {[GG_S] = INT32_MAX, [GG_D] = 8}; /* clusters a tile; with more, FP64's tiles are better gathered */
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
     const int least = (p->type == GG_D ? 2 : 1) * GG_SHORTEST_RUN; /* fewest k steps of a tile that is shared */
@@ -193,12 +193,10 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
         const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
         if (room == 0 && (cluster > 2 || alone))
             break;
-        const int64_t fit = cut                                     ? gg_cluster_places(row, arch->sms, cluster) / (tiles * cluster)
-                            : alone || cluster < GG_LARGEST_CLUSTER ? 1
-                            : gg_spreads(row, cluster)              ? single
-                                                                    : room;
-        const int64_t worth = p->type == GG_S ? fit : once ? FP64_GROUPS : 1; /* with more, FP64's tiles are better gathered */
-        const int most = (int)gg_max(gg_min(gg_min(fit, worth), steps / cluster), 1);
+        const int64_t fit = cut                                                       ? gg_cluster_places(row, arch->sms, cluster) / (tiles * cluster)
+                            : once || p->type == GG_D || cluster < GG_LARGEST_CLUSTER ? 1
+                                                                                      : room;
+        const int most = (int)gg_max(gg_min(gg_min(fit, MOST[p->type]), steps / cluster), 1);
         for (int groups = 1, next; groups <= most; groups = next) {
             next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
             way = whole, way.cluster = cluster, way.groups = groups;
@@ -311,10 +309,19 @@ static bool is_done_better(const struct gg_kernel *row, const struct gg_gemm *p,
     return (is_tall || is_short_gemv(p)) && (gg_is_tiled(row) || gg_is_tma(row) || row->role == GG_PERSISTENT);
 }
 
+static bool is_for_tma(const struct gg_gemm *p, const struct gg_arch *arch)
+{
+    for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++)
+        if (gg_is_tma(row) && legal(row, p, arch))
+            return true;
+    return false;
+}
+
 /* Rows that are legal for p but not worth a prediction. skinny_s16 and, where k is contiguous in the large operand and not cut, all GG_SKINNY rows
  * are for GPUs without GG_SLIM: where they were predicted to be the fastest an H200 took 1.15 to 4 times as long as with multistage_…_32x32
  * (7x3001x3001, 9x100000x64, 16x1001x5000+1, 14x9001x1001, 1x300001x101, 3x200000x32+1). FP64's gram_d16 is slow for more than four tiles
- * (48x48x10000 18.8 us, by tiles of 32x64 15.1). */
+ * (48x48x10000 18.8 us, by tiles of 32x64 15.1). FP64's GG_PERSISTENT rows are for what TMA cannot read; in 120 problems that it can none was the
+ * fastest, but dgemm_32x64 was predicted to be for few rows of a long k (22x982x22248 83 us, by dgemm_tma_32x64 61). */
 static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch, enum rows rows)
 {
     const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor;
@@ -323,6 +330,7 @@ static bool is_hopeless(const struct gg_kernel *row, const struct gg_gemm *p, co
     switch (row->role) {
     case GG_SKINNY: return arch->cc == 90 && (row->tile_n == 16 || (kmajor && pieces(row, p, arch) == 1));
     case GG_GEMV: return arch->cc == 90 && !is_short_gemv(p);
+    case GG_PERSISTENT: return p->type == GG_D && is_for_tma(p, arch);
     case GG_GEMV_T:
     case GG_GEMV_N:
     case GG_GEMV_SINGLE: return !is_gemv(p, arch) || is_wrong_gemv(row, p, arch);
