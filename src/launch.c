@@ -19,11 +19,12 @@ static void *scratch(struct gg_device *dev, gg_stream stream, const struct sourc
     return gg_gpu_workspace(dev, stream, bytes);
 }
 
+/* The only row of such a role. Those are the last in the table, and the search was a sixth of a call's time. */
 static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
 {
-    const struct gg_kernel *row = gg_kernels;
+    const struct gg_kernel *row = gg_kernels + gg_kernel_count - 1;
     while (row->type != type || row->role != role)
-        row++;
+        row--;
     return row;
 }
 
