@@ -293,8 +293,7 @@ struct sgemm_once {
         if (whole)
             return;
 
-        /* Every block of a cluster, or a single block, adds up its share of the tile. If the tile has several of them, the last one then adds what the
-         * others have. What needs no waiting is done between arriving and waiting. */
+        /* Every block of a cluster adds up its share of the tile. If the tile has several clusters, the last one then adds what the others have. What needs no waiting is done between arriving and waiting. */
         cluster_arrive_shared();
         const int rank = cluster_rank(), unit = cluster_index(), fate = tile.piece.fate, first = fate == COLLECT ? unit + 1 - p.groups : unit;
         const int begin = VECTORS * rank / p.splits + thread, end = VECTORS * (rank + 1) / p.splits;

@@ -97,12 +97,12 @@ static double l2_seconds(double bytes, double rate, const struct gg_arch *arch) 
 /* Constants of GG_TMA… rows, by type, fitted together with `rate` and `start` to all rows forced at 1900 problems on an H200
  * (bench/results/cut-2026-11-23.txt). */
 static const struct {
-    double transpose, once;    /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
-    double aside;              /* the same for a GG_TMA_ONCE row whose extra warps do it */
-    double parts, part;        /* clocks to add up parts: of a tile, and for each part beyond two */
-    double cluster, bytes;     /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
-    double uneven;             /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
-    bool crowded;              /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
+    double transpose, once; /* what transposing an operand adds to the main loop of a GG_TMA_EITHER or a GG_TMA_ONCE row */
+    double aside;           /* the same for a GG_TMA_ONCE row whose extra warps do it */
+    double parts, part;     /* clocks to add up parts: of a tile, and for each part beyond two */
+    double cluster, bytes;  /* the same within a cluster: clocks, and bytes per clock that an SM adds up */
+    double uneven;          /* how much longer than the mean the slowest block takes, where an SM has one block and no tile is shared */
+    bool crowded;           /* clusters of more than three blocks pay even if an SM has several blocks, but some SMs fit into no such cluster */
 } TMA[] = {[GG_S] = {0.032, 0.10, 0.046, 9900, 3100, 0, 6.6, 1.025, true}, [GG_D] = {0, 0, 0, 10200, 3600, 3200, 100, 1, false}};
 
 /* Where tiles are shared evenly: a step's share of the time that it takes otherwise, of its rate that an SM reaches with one block where two fit, and
@@ -524,16 +524,16 @@ static double predict_tma(const struct gg_choice *way, const struct gg_gemm *p, 
     double step = 2 * ((double)row->tile_m * row->tile_n) * row->tile_k / (row->rate * gg_team(row)); /* clocks of a k step, an SM to itself */
     if (row->role == GG_TMA_ONCE)
         step *= 1 + (row->threads > 256 ? TMA[p->type].aside : TMA[p->type].once) * turned;
+    const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
+    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch) + reading_alone(row, p, arch);
+    if (gg_gathers(way))
+        return GG_LAUNCH + after + gathering(way, p, arch, step);
     double clocks = shared > 0 ? sharing(way, p, (double)((tiles - shared) / way->splits), shared, step, sms) : not_sharing(way, p, step, sms);
     if (row->role == GG_TMA_EITHER)
         clocks *= 1 + TMA[p->type].transpose * turned;
     if (p->type == GG_D && row->per_sm > 1)
         clocks *= 1 + across_sectors(p);
     clocks += reading(row, p, arch);
-    const double passes = (PACK * (pack_a * m + pack_b * n) * k + unaligned_c(row, p) * m * n) * size / arch->bandwidth;
-    const double after = (pack_a || pack_b) * PACK_LAUNCH + passes + narrow(row, p, arch) + reading_alone(row, p, arch);
-    if (gg_gathers(way))
-        return GG_LAUNCH + after + gathering(way, p, arch, step);
     return GG_LAUNCH + after + gg_longer(clocks / (arch->clock_mhz * 1e6), tma_memory(way, p, arch, shared));
 }
 

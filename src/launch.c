@@ -219,12 +219,14 @@ static bool launch_tma(struct gg_device *dev, const struct gg_choice *choice, co
     args->splits *= team, blocks *= team;
     if (blocks > INT32_MAX)
         return false;
+    /* The code that dgemm_tma and sgemm_tma_once have of their own, see cuda/tile.cuh. */
+    const bool cut = p->type == GG_D ? cutting.splits > 1 : args->groups > 1 && gg_gathers(choice);
     const struct gg_dim grid = {.x = (unsigned)blocks,
                                 .y = 1,
                                 .z = 1,
                                 .cluster = args->splits > 1 ? (unsigned)args->splits : 0,
                                 .whole = whole,
-                                .cut = p->type == GG_D ? cutting.splits > 1 : args->groups > 1 && gg_gathers(choice),
+                                .cut = cut,
                                 .maps = tile_maps};
     for (int64_t k0 = 0; k0 < p->k; k0 += plan.pass) {
         args->k = gg_min(plan.pass, p->k - k0);

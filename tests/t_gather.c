@@ -1,6 +1,6 @@
 /* t_gather.c — tiles that all their blocks add up together (cuda/gather.cuh): on a stream of the whole GPU; on one of a part of it, in which not all
  * blocks find room at one time, so that those which came first give up and the last adds up their shares; and from several streams at once. With
- * GPUGEMM_KERNEL naming a row of dgemm_tma with small tiles, or one of sgemm_tma_once with an SM per block, every product here is such a one.
+ * GPUGEMM_KERNEL naming one of the rows of gathered.h every product here is such a one (t_select).
  *
  *   t_gather_d, t_gather_s --lib PATH [--expect-gpu]
  *
@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "../include/gpugemm.h"
+#include "gathered.h"
 #include "test.h"
 
 #define DRIVER(X)                                                                                                                                    \
@@ -33,24 +34,20 @@ static struct {
 
 #define GOOD(call) CHECK((call) == CUDA_SUCCESS, "%s failed", #call)
 
-enum { STREAMS = 6, SHAPES = 3, ROUNDS = 25, MOST_C = 160 * 150 };
-static const struct {
-    int m, n, k;
-} shapes[SHAPES] = {{128, 128, 4096}, {98, 71, 9000}, {160, 150, 2200}};
-static REAL *host_a[SHAPES], *host_b[SHAPES], *product[SHAPES];
-static CUdeviceptr a[SHAPES], b[SHAPES], c[STREAMS];
-#define NAME_(x) gpugemm_##x
-#define NAME(x) NAME_(x)
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
-static __typeof__(NAME(GEMM)) *gemm;
+
+enum { STREAMS = 6, ROUNDS = 25, MOST_C = 128 * 128 };
+static REAL *product[GATHERED];
+static CUdeviceptr a[GATHERED], b[GATHERED], c[STREAMS];
+static __typeof__(GEMM) *gemm;
 
 static void draw(int shape)
 {
     uint64_t seed = (uint64_t)shape + 1;
-    const int m = shapes[shape].m, n = shapes[shape].n, k = shapes[shape].k;
-    REAL *x = host_a[shape] = malloc((size_t)(m * k) * sizeof *x), *y = host_b[shape] = malloc((size_t)(n * k) * sizeof *y);
-    REAL *sum = product[shape] = calloc((size_t)(m * n), sizeof *sum);
+    const int m = gathered[shape].m, n = gathered[shape].n, k = gathered[shape].k;
+    REAL *const x = malloc((size_t)(m * k) * sizeof *x), *const y = malloc((size_t)(n * k) * sizeof *y);
+    REAL *const sum = product[shape] = calloc((size_t)(m * n), sizeof *sum);
     for (int i = 0; i < m * k; i++)
         x[i] = (REAL)(rng_below(&seed, 15) - 7);
     for (int i = 0; i < n * k; i++)
@@ -63,13 +60,14 @@ static void draw(int shape)
     GOOD(cu.at_cuMemAlloc(&b[shape], (size_t)(n * k) * sizeof *y));
     GOOD(cu.at_cuMemcpyHtoD(a[shape], x, (size_t)(m * k) * sizeof *x));
     GOOD(cu.at_cuMemcpyHtoD(b[shape], y, (size_t)(n * k) * sizeof *y));
+    free(x), free(y);
 }
 
 /* The same product on each of the streams, `times` times one after the other: C := A Bᵀ + beta C, from C = 1. */
 static void multiply(int shape, const CUstream *streams, int count, int times, REAL beta, const char *what)
 {
     static REAL got[MOST_C];
-    const int m = shapes[shape].m, n = shapes[shape].n, k = shapes[shape].k;
+    const int m = gathered[shape].m, n = gathered[shape].n, k = gathered[shape].k;
     for (int i = 0; i < MOST_C; i++)
         got[i] = 1;
     for (int s = 0; s < count; s++)
@@ -117,7 +115,7 @@ int main(int argc, char **argv)
         else
             expects |= !strcmp(argv[i], "--expect-gpu");
     void *const driver = dlopen("libcuda.so.1", RTLD_NOW), *const lib = path ? dlopen(path, RTLD_NOW) : NULL;
-    if (!lib || !(*(void **)&gemm = dlsym(lib, STRING(NAME(GEMM))))) {
+    if (!lib || !(*(void **)&gemm = dlsym(lib, STRING(GEMM)))) {
         fprintf(stderr, "usage: t_gather_… --lib PATH [--expect-gpu]\n");
         return 64;
     }
@@ -131,7 +129,7 @@ int main(int argc, char **argv)
     CUcontext context;
     GOOD(cu.at_cuDevicePrimaryCtxRetain(&context, 0));
     GOOD(cu.at_cuCtxSetCurrent(context));
-    for (int shape = 0; shape < SHAPES; shape++)
+    for (int shape = 0; shape < GATHERED; shape++)
         draw(shape);
     CUstream streams[STREAMS];
     for (int s = 0; s < STREAMS; s++) {
@@ -139,7 +137,7 @@ int main(int argc, char **argv)
         GOOD(cu.at_cuMemAlloc(&c[s], MOST_C * sizeof(REAL)));
     }
     const CUstream few = of_few_sms(0);
-    for (int shape = 0; shape < SHAPES; shape++)
+    for (int shape = 0; shape < GATHERED; shape++)
         for (int beta = 0; beta < 2; beta++) {
             multiply(shape, streams, 1, ROUNDS, (REAL)beta, "on all SMs");
             if (few)

@@ -2,6 +2,7 @@
  * remembered choice is the one that would be made; and where the tensor cores serve. */
 #include "test.h"
 
+#include "gathered.h"
 #include "tensor.h"
 
 #include "../cuda/kernel.h"
@@ -268,6 +269,16 @@ static void check_gathered(void)
             const struct gg_choice choice = gg_select(&p, &gpus[2], NULL);
             CHECK(gg_gathers(&choice) == cases[i].gathered, "%lldx%lldx%lld, layout %d: %s %d:%d", (long long)p.m, (long long)p.n, (long long)p.k,
                   layout, choice.kernel->name, choice.cluster, choice.groups);
+        }
+    static const char *const rows[] = {GATHERING_ROWS};
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
+        for (int i = 0; i < GATHERED; i++) {
+            struct gg_gemm p = {.type = *rows[row] == 's' ? GG_S : GG_D, .m = gathered[i].m, .n = gathered[i].n, .k = gathered[i].k};
+            p.alpha = 1, p.precision = GG_STRICT;
+            p.a = p.b = p.c = (void *)4096, p.lda = p.ldc = p.m, p.ldb = p.n;
+            const struct gg_choice choice = gg_select(&p, &gpus[2], rows[row]);
+            CHECK(strcmp(choice.kernel->name, rows[row]) == 0 && gg_gathers(&choice), "%s forced, %lldx%lldx%lld: %s %d:%d", rows[row],
+                  (long long)p.m, (long long)p.n, (long long)p.k, choice.kernel->name, choice.cluster, choice.groups);
         }
 }
 
