@@ -53,8 +53,13 @@ struct gg_launch {
 enum { LAUNCHES = 6 };
 struct gg_call {
     gg_stream stream;
+    unsigned long long id;    /* of the stream, if it may repeat calls */
+    struct gg_repeat *repeat; /* the stream's; NULL: it may not */
+    struct gg_gemm p;
     int count;
-    bool begun, failed; /* some had to be launched before the call was complete; and were refused */
+    bool begun, failed;            /* some had to be launched before the call was complete; and were refused */
+    struct gg_workspace workspace; /* as it was; no memory: none was asked for */
+    bool lacked;                   /* one was, in vain */
     struct gg_launch launches[LAUNCHES];
     const struct gg_kernel *kernels[LAUNCHES];
     bool (*maps[LAUNCHES])(struct gg_args *args, const struct gg_kernel *row); /* as in struct gg_dim */
@@ -69,6 +74,9 @@ struct gg_repeat {
     int seen;         /* so many times, less the calls that came instead */
     bool interrupted; /* the last call was another */
     bool refused;     /* the driver makes no graph of it */
+    struct gg_gemm p; /* what the graph, when it was launched last, multiplied, and the workspace in it */
+    struct gg_workspace workspace;
+    bool settled; /* the same call would be launched alike: it did not lack a workspace */
     CUgraph graph;
     CUgraphExec made; /* NULL: not yet */
     CUgraphNode nodes[LAUNCHES];
@@ -99,6 +107,12 @@ struct gg_device_state {
 
 /* Launches what this thread has gathered (gg_gpu_gather) at once: something is about to happen on the stream that must come after it. */
 void gg_enqueue_now(void);
+
+/* Tells the call that this thread gathers, if it gathers one, of its stream's workspace. NULL: the call lacks one. */
+void gg_enqueue_with(const struct gg_workspace *workspace);
+
+/* Is that still the stream's workspace? If so it counts as used. */
+bool gg_gpu_still_has(struct gg_device *dev, gg_stream stream, const struct gg_workspace *workspace);
 
 static inline struct gg_device_state *gg_state_of(const struct gg_device *dev) { return dev->private_state; }
 

@@ -242,25 +242,22 @@ static bool replace_arguments(struct gg_repeat *r, struct gg_call *call)
     return r->made != NULL;
 }
 
-static bool is_call(const struct gg_repeat *r, unsigned long long stream, const struct gg_call *call)
+static bool is_call(const struct gg_repeat *r, const struct gg_call *call)
 {
-    return r->stream == stream && r->count == call->count && memcmp(r->launches, call->launches, (size_t)call->count * sizeof *r->launches) == 0;
+    return r->stream == call->id && r->count == call->count && memcmp(r->launches, call->launches, (size_t)call->count * sizeof *r->launches) == 0;
 }
 
 /* False: to be launched without a graph. */
-static bool launch_again(struct gg_device_state *state, struct gg_call *call)
+static bool launch_again(struct gg_call *call)
 {
-    CUstreamCaptureStatus status;
-    unsigned long long stream;
-    if (!gg_cu.cuGraphExecKernelNodeSetParams || gg_cu.cuStreamIsCapturing(call->stream, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE || !GG_CU(cuStreamGetId, call->stream, &stream))
+    struct gg_repeat *const r = call->repeat;
+    if (!r)
         return false;
-    struct gg_repeat *const r = &state->repeats[stream % REPEATS];
-    if (!is_call(r, stream, call)) {
+    if (!is_call(r, call)) {
         r->interrupted = true;
         if (--r->seen <= 0) {
             forget_graph(r);
-            r->stream = stream, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false;
+            r->stream = call->id, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false;
             memcpy(r->launches, call->launches, (size_t)call->count * sizeof *r->launches);
         }
         return false;
@@ -272,20 +269,60 @@ static bool launch_again(struct gg_device_state *state, struct gg_call *call)
         return false;
     if (r->seen >= MADE && !r->made && !r->refused)
         make_graph(r, call);
-    return r->made && replace_arguments(r, call) && GG_CU(cuGraphLaunch, r->made, call->stream);
+    if (!r->made || !replace_arguments(r, call))
+        return false;
+    r->p = call->p, r->workspace = call->workspace, r->settled = !call->lacked;
+    return GG_CU(cuGraphLaunch, r->made, call->stream);
 }
 
-void gg_gpu_gather(struct gg_device *dev, gg_stream stream)
+static bool same_bits(double x, double y) { return memcmp(&x, &y, sizeof x) == 0; }
+
+static bool same_product(const struct gg_gemm *p, const struct gg_gemm *q)
 {
-    gathering = &gg_state_of(dev)->call;
-    gathering->stream = stream, gathering->count = 0, gathering->begun = gathering->failed = false;
+    return p->type == q->type && p->a_kmajor == q->a_kmajor && p->b_kmajor == q->b_kmajor && p->m == q->m && p->n == q->n && p->k == q->k &&
+           p->a == q->a && p->b == q->b && p->c == q->c && p->lda == q->lda && p->ldb == q->ldb && p->ldc == q->ldc &&
+           same_bits(p->alpha, q->alpha) && same_bits(p->beta, q->beta) && p->precision == q->precision;
 }
 
-bool gg_gpu_enqueue(struct gg_device *dev, bool done)
+/* The graph as it is, if it is of this very call and the workspace in it is still the stream's: none of the launches need be worked out. */
+static bool launch_same(struct gg_device *dev, struct gg_repeat *r, const struct gg_gemm *p, const struct gg_call *call)
+{
+    if (!r->made || r->stream != call->id || r->interrupted || !r->settled || !same_product(&r->p, p) ||
+        (r->workspace.memory && !gg_gpu_still_has(dev, call->stream, &r->workspace)))
+        return false;
+    r->seen += r->seen < MOST;
+    return GG_CU(cuGraphLaunch, r->made, call->stream);
+}
+
+void gg_enqueue_with(const struct gg_workspace *workspace)
+{
+    if (gathering && workspace)
+        gathering->workspace = *workspace;
+    else if (gathering)
+        gathering->lacked = true;
+}
+
+bool gg_gpu_again(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream)
+{
+    struct gg_device_state *const state = gg_state_of(dev);
+    struct gg_call *const call = &state->call;
+    CUstreamCaptureStatus status;
+    call->stream = stream, call->p = *p, call->count = 0, call->begun = call->failed = call->lacked = false;
+    call->workspace = (struct gg_workspace){.memory = NULL};
+    const bool may_repeat = gg_cu.cuGraphExecKernelNodeSetParams && gg_cu.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+                            status == CU_STREAM_CAPTURE_STATUS_NONE && GG_CU(cuStreamGetId, stream, &call->id);
+    call->repeat = may_repeat ? &state->repeats[call->id % REPEATS] : NULL;
+    if (may_repeat && launch_same(dev, call->repeat, p, call))
+        return true;
+    gathering = call;
+    return false;
+}
+
+bool gg_gpu_enqueue(bool done)
 {
     struct gg_call *const call = gathering;
     gathering = NULL;
     if (!done || call->failed)
         return false;
-    return (call->count > 0 && !call->begun && launch_again(gg_state_of(dev), call)) || launch_all(call);
+    return (call->count > 0 && !call->begun && launch_again(call)) || launch_all(call);
 }

@@ -161,11 +161,12 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
  * launch). */
 bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args);
 
-/* From now on this thread's launches on `stream` are gathered: they make a call. gg_gpu_enqueue then launches them, as one graph if the stream
- * repeats the call; with `done` false it drops them. Between the two there is nothing else on the stream. One call at a time gathers on a device: its
- * callers share a lock. False: the driver failed, or done is. */
-void gg_gpu_gather(struct gg_device *dev, gg_stream stream);
-bool gg_gpu_enqueue(struct gg_device *dev, bool done);
+/* Enqueues p if it is, to the addresses of its operands, the call that `stream` repeats (enqueue.c). False: p is to be launched. From now on this
+ * thread's launches on the stream are gathered: they make the call. gg_gpu_enqueue then launches them, as one graph if the stream repeats the call;
+ * with `done` false it drops them, and returns false, as when the driver failed. Between the two there is nothing else on the stream. One call at a
+ * time gathers on a device: its callers share a lock. */
+bool gg_gpu_again(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream);
+bool gg_gpu_enqueue(bool done);
 
 /* Encodes a tensor map for a column-major-like 2-D array: `inner` contiguous elements, `outer` lines `ld` elements apart; box_inner × box_outer
  * a copy; swizzle in bytes: 0, 32, 64 or 128; onward: a block's next copies are further along the lines. False where TMA refuses (base or ld not a

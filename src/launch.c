@@ -500,10 +500,10 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
     const bool scale = p->k == 0 || p->alpha == 0;
     if (!scale && gg_is_chain(choice->kernel))
         return launch_chain(dev, choice, p, stream);
-    if (repeats)
-        gg_gpu_gather(dev, stream);
+    if (repeats && gg_gpu_again(dev, p, stream))
+        return true;
     const bool done = scale ? launch_scale(dev, p, stream) : launch(dev, choice, p, stream, &(struct source){0});
-    return repeats ? gg_gpu_enqueue(dev, done) : done;
+    return repeats ? gg_gpu_enqueue(done) : done;
 }
 
 bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)

@@ -252,8 +252,20 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     mine->captured |= fits && capturing;
     mine->used = ++state->clock;
     void *memory = fits ? (char *)mine->memory + HEADER : NULL;
+    gg_enqueue_with(fits ? mine : NULL);
     pthread_mutex_unlock(&state->lock);
     return memory;
+}
+
+bool gg_gpu_still_has(struct gg_device *dev, gg_stream stream, const struct gg_workspace *workspace)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    pthread_mutex_lock(&state->lock);
+    struct gg_workspace *mine = workspace_of(state, stream, workspace->id);
+    const bool has = is_of(mine, stream, workspace->id) && mine->memory == workspace->memory;
+    mine->used = has ? ++state->clock : mine->used;
+    pthread_mutex_unlock(&state->lock);
+    return has;
 }
 
 size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t least)

@@ -25,6 +25,8 @@ typedef void *handle;
     X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                                                                   \
     X(cuStreamCreateWithPriority, (handle *, unsigned, int))                                                                                         \
     X(cuStreamSynchronize, (handle))                                                                                                                 \
+    X(cuStreamDestroy_v2, (handle))                                                                                                                  \
+    X(cuStreamGetId, (handle, unsigned long long *))                                                                                                 \
     X(cuStreamBeginCapture_v2, (handle, int))                                                                                                        \
     X(cuStreamEndCapture, (handle, handle *))                                                                                                        \
     X(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long))                                                                           \
@@ -36,6 +38,7 @@ static __typeof__(gpugemm_sgemm) *sgemm;
 static struct faults *driver;
 
 enum { SETS = 3, MOST = 96, THREADS = 4, REPEATS = 60, PER_THREAD = 2 /* CU_STREAM_PER_THREAD */ };
+enum { SPACES = 128, SLOTS = 64 }; /* WORKSPACES and REPEATS of src/driver.h */
 static double host_a[SETS][MOST * MOST], host_b[SETS][MOST * MOST];
 static uint64_t a[SETS], b[SETS]; /* the same in GPU memory */
 static handle context;
@@ -156,12 +159,14 @@ static bool forced(const char *row)
     return name && strncmp(name, row, strlen(row)) == 0;
 }
 
-/* C of 64×64 and a k so long that blocks share its tile; and while it repeats, the stream's workspace must grow for a deeper one. */
-static void deep(handle on)
+/* C of 64×64 and a k so long that blocks share its tile, through the stream's workspace. */
+enum { N = 64, K = 2048, DEEPER = 4 * K, SIZE = N * DEEPER };
+static uint64_t deep_a, deep_b, deep_c;
+static double sums[2][N * N];
+
+static void draw_deep(void)
 {
-    enum { N = 64, K = 2048, DEEPER = 4 * K, SIZE = N * DEEPER };
-    static double x[SIZE], y[SIZE], sums[2][N * N], got[N * N];
-    uint64_t on_gpu[3];
+    static double x[SIZE], y[SIZE];
     for (int i = 0; i < SIZE; i++)
         x[i] = i % 7 - 3, y[i] = i % 5 - 2;
     for (int which = 0; which < 2; which++)
@@ -169,30 +174,70 @@ static void deep(handle on)
             for (int l = 0; l < (which ? DEEPER : K); l++)
                 for (int i = 0; i < N; i++)
                     sums[which][i + j * N] += x[i + l * N] * y[l + j * (which ? DEEPER : K)];
-    for (int i = 0; i < 3; i++)
-        GOOD(cuMemAlloc_v2(&on_gpu[i], sizeof x));
-    GOOD(cuMemcpyHtoD_v2(on_gpu[0], x, sizeof x));
-    GOOD(cuMemcpyHtoD_v2(on_gpu[1], y, sizeof y));
+    GOOD(cuMemAlloc_v2(&deep_a, sizeof x));
+    GOOD(cuMemAlloc_v2(&deep_b, sizeof y));
+    GOOD(cuMemAlloc_v2(&deep_c, sizeof sums[0]));
+    GOOD(cuMemcpyHtoD_v2(deep_a, x, sizeof x));
+    GOOD(cuMemcpyHtoD_v2(deep_b, y, sizeof y));
     GOOD(cuCtxSynchronize());
+}
+
+static void deep_call(bool deeper, int alpha, handle on, const char *what, int nth)
+{
+    static double got[N * N];
+    const int k = deeper ? DEEPER : K;
+    CHECK(!dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, k, alpha, (double *)deep_a, N, (double *)deep_b, k, 0, (double *)deep_c,
+                 N, on),
+          "%s, call %d", what, nth);
+    GOOD(cuStreamSynchronize(on));
+    GOOD(cuMemcpyDtoH_v2(got, deep_c, sizeof got));
+    int wrong = 0;
+    for (int e = 0; e < N * N; e++)
+        wrong += got[e] != alpha * sums[deeper][e];
+    CHECK(!wrong, "%s, call %d: %d elements are wrong", what, nth, wrong);
+}
+
+/* While the call repeats, the workspace must grow for a deeper one. */
+static void deep(handle on)
+{
     const unsigned long launched = asked("cuGraphLaunch"), made = asked("cuGraphInstantiateWithFlags"), nodes = asked("cuGraphAddKernelNode_v2");
-    for (int i = 0; i < 3 * REPEATS; i++) {
-        const bool deeper = i == 2 * REPEATS;
-        const int k = deeper ? DEEPER : K, alpha = 1 + i / 9 % 3;
-        CHECK(!dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, k, alpha, (double *)on_gpu[0], N, (double *)on_gpu[1], k, 0,
-                     (double *)on_gpu[2], N, on),
-              "deep call %d", i);
-        GOOD(cuStreamSynchronize(on));
-        GOOD(cuMemcpyDtoH_v2(got, on_gpu[2], sizeof got));
-        int wrong = 0;
-        for (int e = 0; e < N * N; e++)
-            wrong += got[e] != alpha * sums[deeper][e];
-        CHECK(!wrong, "deep call %d: %d elements are wrong", i, wrong);
-    }
+    for (int i = 0; i < 3 * REPEATS; i++)
+        deep_call(i == 2 * REPEATS, 1 + i / 9 % 3, on, "deep", i);
     const unsigned long graphs = asked("cuGraphInstantiateWithFlags") - made;
     CHECK(asked("cuGraphLaunch") - launched >= REPEATS && graphs > 0, "%d deep calls, %lu graphs made, %lu launched", 3 * REPEATS, graphs,
           asked("cuGraphLaunch") - launched);
     CHECK(!forced("dgemm") || asked("cuGraphAddKernelNode_v2") - nodes == 2 * graphs, "%lu kernels in %lu graphs",
           asked("cuGraphAddKernelNode_v2") - nodes, graphs);
+}
+
+static unsigned long long slot(handle stream)
+{
+    unsigned long long id = 0;
+    GOOD(cuStreamGetId(stream, &id));
+    return id % SLOTS;
+}
+
+/* Between two calls of a stream that has a graph as many other streams call as there are workspaces, so that its own is freed: it must get another.
+ * The others do not use the place of its graph. */
+static void robbed(handle on)
+{
+    handle others[SPACES];
+    for (int i = 0; i < REPEATS; i++)
+        deep_call(false, 1, on, "before others", i);
+    const unsigned long launched = asked("cuGraphLaunch"), freed = asked("cuMemFree_v2");
+    for (int i = 0; i < SPACES; i++) {
+        do
+            others[i] = new_stream();
+        while (slot(others[i]) == slot(on));
+        deep_call(false, 2, others[i], "others", i);
+    }
+    const unsigned long others_got = asked("cuMemAlloc_v2");
+    for (int i = 0; i < 3; i++)
+        deep_call(false, 1, on, "after others", i);
+    CHECK(asked("cuGraphLaunch") - launched >= 3, "the graph was not launched again");
+    CHECK(!forced("dgemm") || (asked("cuMemFree_v2") > freed && asked("cuMemAlloc_v2") > others_got), "the stream got no other workspace");
+    for (int i = 0; i < SPACES; i++)
+        GOOD(cuStreamDestroy_v2(others[i]));
 }
 
 /* In FP32, of odd sizes: a row fed by TMA has both operands packed first, and starts while that is still under way. */
@@ -328,7 +373,9 @@ int main(int argc, char **argv)
     open_gpu();
     handle on = new_stream();
     same_and_others(on);
+    draw_deep();
     deep(on);
+    robbed(on);
     packed(on);
     reset(&on); /* before the library gives back what it holds, which it does when idle: it could not tell that this is gone meanwhile */
     captured(on);

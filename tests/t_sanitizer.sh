@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# t_sanitizer.sh LIB FUZZ — compute-sanitizer over random calls on host and on GPU operands: memory, races, barriers, uninitialised reads. racecheck
+# t_sanitizer.sh LIB FUZZ T_GATHER_D T_GATHER_S — compute-sanitizer over random calls on host and on GPU operands, and over tiles that all their blocks
+# add up (t_gather.c): memory, races, barriers, uninitialised reads. racecheck
 # is used for some kernels only. It does not understand the mbarriers (in inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to
 # their producers: it reports "potential WAR" whenever a stage is used twice, even if every reading thread arrives on the mbarrier itself. It does not
 # watch what TMA writes, so *_tma_* rows can be checked. It fails itself ("failed to handle a hardware exception", 13.0 on an H200) when a kernel with
@@ -7,11 +8,11 @@
 # nothing is checked, and the output says so. Of dgemm_direct_*, whose groups of warps have barriers of their own, it reports what __syncthreads
 # separates; with __syncthreads in place of those barriers it reports nothing (bench/results/small-dgemm-2026-11-26.txt).
 . "$(dirname "$0")/lib.sh"
-fuzz=$(realpath "${2:?usage: t_sanitizer.sh LIB FUZZ}")
+fuzz=$(realpath "${2:?usage: t_sanitizer.sh LIB FUZZ T_GATHER_D T_GATHER_S}") gather_d=$(realpath "$3") gather_s=$(realpath "$4")
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || skip "no compute-sanitizer"
 export GPUGEMM_MODE=gpu
 
-try() { # try TOOL TYPES KERNEL ARGUMENT…: calls of these types with KERNEL forced, or "" for none
+try() { # try TOOL TYPES KERNEL ARGUMENT…: calls of these types with KERNEL forced, or "" for none; t_gather instead of fuzz with the argument `gather`
     local tool=$1 types=$2 kernel=$3 options= what
     what="$1, $2${3:+, $3}${4:+, $4}"
     shift 3
@@ -21,9 +22,11 @@ try() { # try TOOL TYPES KERNEL ARGUMENT…: calls of these types with KERNEL fo
     racecheck*_mma_*) options="--kernel-name kns=_mma_ --racecheck-report all" ;;
     racecheck*) options="--kernel-name-exclude kns=gemm_" ;;
     esac
+    local program=("$fuzz" --jobs 1 --calls "${CALLS:-150}" --type "$types" "$@")
+    [ "${1:-}" != gather ] || { local name=gather_$types; program=("${!name}"); }
     # shellcheck disable=SC2086
     timeout "${LIMIT:-200}" ${kernel:+env GPUGEMM_KERNEL=$kernel} "$sanitizer" $options --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
-        "$fuzz" --lib "$LIB" --jobs 1 --calls "${CALLS:-150}" --type "$types" --expect-gpu "$@" > "$work/out" 2>&1
+        "${program[@]}" --lib "$LIB" --expect-gpu > "$work/out" 2>&1
     status=$?
     [ $status = 77 ] && skip "$(grep skipped "$work/out")"
     grep -q "unsupported\|Device not supported" "$work/out" && skip "compute-sanitizer does not support this GPU here"
@@ -44,5 +47,8 @@ done
 for row in dgemm_tma_64x64 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
 for tool in memcheck racecheck; do CALLS=40 try $tool s tensor_mma_fp16 --device; done
 for tool in memcheck synccheck initcheck racecheck; do CALLS=16 try $tool d tensor_int8 --device --largest 1300; done # k from 1024 on
+for row in dgemm_tma_32x64 dgemm_tma_64x64_pair sgemm_tma_64x128; do # racecheck is not done within a minute
+    for tool in memcheck synccheck initcheck; do GPUGEMM_PRECISION=strict try $tool ${row:0:1} $row gather; done
+done
 try racecheck s "" # includes the skinny kernels and those that split operands
 finish
