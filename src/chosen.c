@@ -35,40 +35,57 @@ static void ask(struct question *question, const struct gg_gemm *p, const struct
     question->force = force;
 }
 
-enum { PLACES = 128 };
+/* Answers are kept in sets of a few places, because a program that goes round in some dozens of products would otherwise have some that displace
+ * each other, and a call of a chain asks about its product in two precisions (4097x4099x4093, which displaced itself: 68 us of the host, now 1). */
+enum { SETS = 64, WAYS = 4 };
+static struct place {
+    atomic_flag taken;
+    struct question question;
+    struct gg_choice choice; /* kernel NULL: the place is empty */
+} places[SETS][WAYS];
 
-/* Where an answer is kept. The thread is part of the hash, so that threads that ask the same mostly use different places and do not wait for each
+/* The set of a question. The thread is part of the hash, so that threads that ask the same mostly use different places and do not wait for each
  * other. */
-static size_t place_of(const struct question *question)
+static struct place *set_of(const struct question *question)
 {
     const struct gg_gemm *p = &question->p;
     const uint64_t thread = (uint64_t)pthread_self() >> 12,
-                   parts[] = {(uint64_t)p->m,  (uint64_t)p->n,  (uint64_t)p->k,  (uint64_t)p->lda, (uint64_t)p->ldb,
-                              (uintptr_t)p->a, (uintptr_t)p->b, (uintptr_t)p->c, p->type,          thread};
+                   parts[] = {(uint64_t)p->m,  (uint64_t)p->n,  (uint64_t)p->k, (uint64_t)p->lda, (uint64_t)p->ldb,           (uintptr_t)p->a,
+                              (uintptr_t)p->b, (uintptr_t)p->c, p->type,        p->precision,     (uintptr_t)question->force, thread};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         hash = (hash ^ parts[i]) * 0x9e3779b97f4a7c15u;
-    return (size_t)(hash >> 32) % PLACES;
+    return places[(hash >> 32) % SETS];
 }
+
+/* False: another thread has it now, or one that a fork left behind has it for ever. */
+static bool take(struct place *place) { return !atomic_flag_test_and_set_explicit(&place->taken, memory_order_acquire); }
+static void leave(struct place *place) { atomic_flag_clear_explicit(&place->taken, memory_order_release); }
 
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
-    static struct {
-        atomic_flag taken;
-        struct question question;
-        struct gg_choice choice;
-    } places[PLACES];
+    static atomic_uint displaced;
     struct question question;
     ask(&question, p, arch, force);
-    const size_t at = place_of(&question);
-    if (atomic_flag_test_and_set_explicit(&places[at].taken, memory_order_acquire)) /* taken: by another thread, or for ever by one that a fork left
-                                                                                     * behind */
-        return gg_choose(p, arch, force);
-    if (!places[at].choice.kernel || memcmp(&places[at].question, &question, sizeof question) != 0) {
-        places[at].choice = gg_choose(p, arch, force);
-        memcpy(&places[at].question, &question, sizeof question);
+    struct place *const set = set_of(&question), *free = NULL;
+    for (struct place *place = set; place < set + WAYS; place++) {
+        if (!take(place))
+            continue;
+        const struct gg_choice choice = place->choice;
+        const bool answers = choice.kernel && memcmp(&place->question, &question, sizeof question) == 0;
+        leave(place);
+        if (answers)
+            return choice;
+        if (!choice.kernel && !free)
+            free = place;
     }
-    const struct gg_choice choice = places[at].choice;
-    atomic_flag_clear_explicit(&places[at].taken, memory_order_release);
+    const struct gg_choice choice = gg_choose(p, arch, force);
+    if (!free)
+        free = set + atomic_fetch_add_explicit(&displaced, 1, memory_order_relaxed) % WAYS;
+    if (take(free)) {
+        memcpy(&free->question, &question, sizeof question);
+        free->choice = choice;
+        leave(free);
+    }
     return choice;
 }
