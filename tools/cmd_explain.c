@@ -84,7 +84,10 @@ static void print(const char *where, const struct gpugemm_decision *d)
     printf("  %-17s %s%s%s: %s\n", where, CMD_BOLD, who, CMD_PLAIN, d->reason);
     if (*d->kernel)
         printf("  %-17s kernel %s%s, %s on the GPU alone%s\n", "", d->kernel, d->pieces > 1 ? ", k cut in pieces" : "",
-               cmd_seconds(d->predicted_kernel), strncmp(d->kernel, "tensor_", 7) ? "" : "; FP32 multiply-adds for operands that do not fit it");
+               cmd_seconds(d->predicted_kernel),
+               strncmp(d->kernel, "tensor_", 7)        ? ""
+               : strcmp(d->kernel, "tensor_int8") == 0 ? "; FP64 multiply-adds for operands that are not certified"
+                                                       : "; FP32 multiply-adds for operands that are not certified");
     if (d->predicted_cpu > 0)
         printf("  %-17s predicted: CPU %s", "", cmd_seconds(d->predicted_cpu));
     if (d->predicted_cpu > 0 && d->predicted_gpu > 0)

@@ -16,10 +16,13 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter
 
 STYLE = {  # colours that the colour-blind can tell apart; markers, too
-    "gpugemm": ("#1a7f37", "o"), "cublas": ("#0969da", "s"), "cublasxt": ("#0969da", "^"), "nvblas": ("#8250df", "v"),
+    "gpugemm_strict": ("#7fb88a", "o"), "gpugemm": ("#1a7f37", "o"), "cublas": ("#0969da", "s"), "cublasxt": ("#0969da", "^"), "nvblas": ("#8250df", "v"),
     "openblas_8": ("#d4a72c", "d"), "openblas": ("#bc4c00", "D"), "roofline": ("#57606a", ""), "floor": ("#57606a", ""),
 }
-NAMES = {"gpugemm": "libgpugemm", "cublas": "cuBLAS", "cublasxt": "cublasXt", "nvblas": "NVBLAS", "floor": "floor: link and kernels"}
+NAMES = {
+    "gpugemm": "libgpugemm", "gpugemm_fp32": "libgpugemm", "gpugemm_strict": "libgpugemm, strict", "cublas": "cuBLAS", "cublasxt": "cublasXt",
+    "nvblas": "NVBLAS", "floor": "floor: link and kernels",
+}
 
 
 def label(library):
@@ -58,7 +61,7 @@ def machine(row):
 
 def curve(axis, library, points):
     colour, marker = style(library)
-    line = dict(linestyle="--", linewidth=1.2) if library in ("roofline", "floor") else dict(linewidth=2.4 if library == "gpugemm" else 1.5)
+    line = dict(linestyle="--", linewidth=1.2) if library in ("roofline", "floor") else dict(linewidth=2.4 if library in ("gpugemm", "gpugemm_fp32") else 1.5)
     x = sorted(points)
     axis.plot(x, [points[n] for n in x], color=colour, marker=marker, markersize=5, label=label(library),
               zorder=3 if library == "gpugemm" else 2, **line)
@@ -114,14 +117,14 @@ def draw_errors(axis, routine, rows):
 
 
 def main(out, *paths):
-    rates, errors, words = {}, {}, set()
+    rates, errors, machines = {}, {}, {}
     for row in read(paths):
         if row["m"] != row["n"]:
             continue
         errors.setdefault((row["routine"], row["m"]), []).append(row)
         if row["m"] == row["k"]:
             rates.setdefault((row["host"], row["routine"]), []).append(row)
-        words.add((machine(row), row["commit"] if " " in row["commit"] else "commit " + row["commit"], row["date"][:10]))
+        machines.setdefault(machine(row), set()).add((row["date"][:10], row["commit"] if " " in row["commit"] else "commit " + row["commit"]))
     errors = {what: rows for what, rows in errors.items() if different(rows, "k") > 2}
     if errors:  # the one square among them makes no curve of rates
         rates = {what: rows for what, rows in rates.items() if different(rows, "n") > 1}
@@ -136,7 +139,8 @@ def main(out, *paths):
         draw(axis, *arguments)
     for axis in list(axes.flat)[len(panels):]:
         axis.remove()
-    figure.suptitle("\n".join(f"{machine}; {commit}; {date}" for machine, commit, date in sorted(words)[:2]), fontsize=9, color="#57606a")
+    words = [f"{name}\n" + ", ".join(f"{commit} ({date})" for date, commit in sorted(runs)[:5]) for name, runs in sorted(machines.items())[:2]]
+    figure.suptitle("\n".join(words), fontsize=9, color="#57606a")
     figure.savefig(out, dpi=130)
 
 
