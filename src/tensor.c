@@ -3,6 +3,8 @@
  * launch.c and, for host operands, conduct.c; cost.c asks it for predictions. */
 #include "tensor.h"
 
+#include <stdatomic.h>
+
 #include "cost.h"
 
 #include "../cuda/kernel.h"
@@ -10,13 +12,15 @@
 enum { TILE = 128, MOST_Y = 65535 /* of a grid */ };
 enum tier { TF32, FP16, BF16, FFMA, CERTIFY = FFMA, INT8 }; /* in the order of the rows of GG_TENSOR, GG_TENSOR_MMA and GG_SPLIT; then FP64's */
 
-/* By tier: the bytes of an element's pieces, the unit of k in which they are laid out, and the bit of the verdict that rules the tier out. */
+/* By tier: the bytes of an element's pieces, the unit of k in which they are laid out, and the bit of the verdict that rules the tier out. CERTIFY
+ * writes no pieces, but its blocks take as many k. */
 static const struct {
     int bytes, chunk;
     uint32_t not ;
 } tiers[] = {[TF32] = {2, 64, GG_NOT_FP16},
              [FP16] = {4, 64, GG_NOT_FP16},
              [BF16] = {6, 64, GG_NOT_BF16},
+             [CERTIFY] = {0, 64, 0},
              [INT8] = {GG_INT8_MODULI, GG_INT8_UNIT, GG_NOT_INT8}};
 
 /* A GG_TENSOR_PAIR chain is for C so small that FFMA is about as fast as BF16, so it has no BF16 tier. */
@@ -25,11 +29,17 @@ static enum tier next_tier(const struct gg_chain *chain, enum tier tier)
     return tier == BF16 || tier == INT8 || chain->row->role == GG_TENSOR_PAIR ? FFMA : BF16;
 }
 
+/* Found once: a call asks a dozen times, and the search was a third of what it takes of the host. */
 static const struct gg_kernel *row_of(enum gg_role role, enum tier tier)
 {
-    const struct gg_kernel *row = gg_kernels;
+    static const struct gg_kernel *_Atomic found[GG_FETCH + 1][INT8 + 1];
+    const struct gg_kernel *row = atomic_load_explicit(&found[role][tier], memory_order_relaxed);
+    if (row)
+        return row;
+    row = gg_kernels;
     for (int index = tier == INT8 ? 0 : (int)tier; row->role != role || index-- > 0; row++)
         ;
+    atomic_store_explicit(&found[role][tier], row, memory_order_relaxed);
     return row;
 }
 
