@@ -15,7 +15,7 @@ struct question {
 
 static void ask(struct question *question, const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
-    const uintptr_t alignment = 127;
+    const uintptr_t alignment = 31; /* all that choosing looks at (gg_must_pack, cost.c's sectors) */
     memset(question, 0, sizeof *question);
     question->p.type = p->type;
     question->p.a_kmajor = p->a_kmajor;
@@ -37,7 +37,7 @@ static void ask(struct question *question, const struct gg_gemm *p, const struct
 
 /* Answers are kept in sets of a few places, because a program that goes round in some dozens of products would otherwise have some that displace
  * each other, and a call of a chain asks about its product in two precisions (4097x4099x4093, which displaced itself: 68 us of the host, now 1). */
-enum { SETS = 64, WAYS = 4 };
+enum { SETS = 256, WAYS = 4 };
 static struct place {
     atomic_flag taken;
     struct question question;
@@ -50,8 +50,20 @@ static struct place *set_of(const struct question *question)
 {
     const struct gg_gemm *p = &question->p;
     const uint64_t thread = (uint64_t)pthread_self() >> 12,
-                   parts[] = {(uint64_t)p->m,  (uint64_t)p->n,  (uint64_t)p->k, (uint64_t)p->lda, (uint64_t)p->ldb,           (uintptr_t)p->a,
-                              (uintptr_t)p->b, (uintptr_t)p->c, p->type,        p->precision,     (uintptr_t)question->force, thread};
+                   kind = (uint64_t)p->type | (uint64_t)p->a_kmajor << 1 | (uint64_t)p->b_kmajor << 2 | (uint64_t)(p->beta != 0) << 3,
+                   parts[] = {kind,
+                              (uint64_t)p->precision,
+                              (uint64_t)p->m,
+                              (uint64_t)p->n,
+                              (uint64_t)p->k,
+                              (uint64_t)p->lda,
+                              (uint64_t)p->ldb,
+                              (uint64_t)p->ldc,
+                              (uintptr_t)p->a,
+                              (uintptr_t)p->b,
+                              (uintptr_t)p->c,
+                              (uintptr_t)question->force,
+                              thread};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         hash = (hash ^ parts[i]) * 0x9e3779b97f4a7c15u;
