@@ -228,6 +228,12 @@ static bool identify(gg_stream stream, bool capturing, unsigned long long *id)
     return true;
 }
 
+/* Is there room for so much if this workspace is freed? If not, it is better kept: smaller requests will come, and freeing it waits for the GPU. */
+static bool makes_room(const struct gg_workspace *w, size_t size)
+{
+    return !w->memory || gg_gpu_free_memory() + (w->captured ? 0 : w->bytes + HEADER) >= size;
+}
+
 /* A stream's workspace is freed only when it must grow, or when 128 other streams have been used since, because cuMemFree waits for the GPU. One that
  * a graph has captured is left to the graph. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
@@ -240,11 +246,11 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     pthread_mutex_lock(&state->lock);
     struct gg_workspace *mine = workspace_of(state, stream, id);
     bool fits = is_of(mine, stream, id) && mine->bytes >= bytes;
-    if (!fits && !capturing) {
+    const size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);
+    if (!fits && !capturing && makes_room(mine, size)) {
         gg_enqueue_now(); /* launches that use the memory which goes */
         if (!mine->captured)
             gg_gpu_free(mine->memory);
-        size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);
         *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = gg_gpu_alloc(size), .words = 1};
         mine->bytes = mine->memory && gg_gpu_clear(mine->memory, HEADER, stream) ? size - HEADER : 0;
     }
@@ -262,7 +268,7 @@ bool gg_gpu_still_has(struct gg_device *dev, gg_stream stream, const struct gg_w
     struct gg_device_state *state = gg_state_of(dev);
     pthread_mutex_lock(&state->lock);
     struct gg_workspace *mine = workspace_of(state, stream, workspace->id);
-    const bool has = is_of(mine, stream, workspace->id) && mine->memory == workspace->memory;
+    const bool has = is_of(mine, stream, workspace->id) && mine->memory == workspace->memory && mine->bytes >= workspace->bytes;
     mine->used = has ? ++state->clock : mine->used;
     pthread_mutex_unlock(&state->lock);
     return has;
