@@ -390,7 +390,7 @@ int gg_copy_start(void)
     if (!started) {
         started = true;
         cpu_set_t cpus;
-        int64_t wanted = gg_config()->threads, have = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+        int64_t wanted = gg_config()->threads, have = sched_getaffinity(0, sizeof cpus, &cpus) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
         if (wanted == 0) /* 8 fill PCIe 5 with whole lines (H200's host, 2026-11), 12 with short ones or with C coming down; the caller has a
                           * processor, too */
             wanted = have <= 8 ? have : gg_max(GG_FEW_COPIERS, gg_min(12, have - 2));

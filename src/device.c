@@ -1,15 +1,9 @@
 /* device.c — owns the path of operands that are already in GPU memory: chooses a kernel, enqueues it, waits if the caller must. It copies nothing;
  * scratch comes from the stream's workspace. Called by serve.c, for BLAS names (legacy stream, waits) and for gpugemm_* (the caller's stream). */
-#include <pthread.h>
-
 #include "config.h"
 #include "kernels.h"
 #include "staged.h"
 #include "trace.h"
-
-/* Two threads may share a stream, its workspace and its graph: from asking for the workspace to launching, a call must not be interleaved with
- * another. */
-static pthread_mutex_t enqueue = PTHREAD_MUTEX_INITIALIZER;
 
 bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream, bool wait, struct gg_outcome *outcome)
 {
@@ -21,11 +15,11 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     outcome->reason = GG_NO_KERNEL;
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;
-    pthread_mutex_lock(&enqueue);
+    gg_gpu_begin_turn(dev);
     bool done = gg_launch(dev, &choice, &q, stream, true);
     if (done && wait && gg_watched())
         outcome->kernel = gg_served(dev, &choice, &q, stream);
-    pthread_mutex_unlock(&enqueue);
+    gg_gpu_end_turn(dev);
     done = done && (!wait || gg_gpu_stream_sync(stream));
     gg_gpu_leave();
     outcome->reason = done ? GG_IN_PLACE : GG_GPU_ERROR;

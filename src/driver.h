@@ -92,7 +92,7 @@ enum {
 #undef GG_KERNEL
 };
 
-/* One per context. gpu.c makes it; the rest is work.c's and enqueue.c's, under `lock`. */
+/* One per context. gpu.c makes it; the rest is work.c's and enqueue.c's, under `lock` but for the end. */
 struct gg_device_state {
     CUcontext context;
     unsigned long long id; /* of the context: after a reset by the program the same handle comes back with another id */
@@ -101,8 +101,9 @@ struct gg_device_state {
     _Atomic(CUfunction) functions[GG_IMAGES][KERNELS];
     struct gg_workspace workspaces[WORKSPACES];
     uint64_t clock;
-    struct gg_call call;               /* being gathered; not under this lock, but under that of device.c */
-    struct gg_repeat repeats[REPEATS]; /* by the stream's id; the same */
+    pthread_mutex_t turn;              /* gg_gpu_begin_turn; taken before `lock`. What follows is under it: */
+    struct gg_call call;               /* being gathered */
+    struct gg_repeat repeats[REPEATS]; /* by the stream's id */
 };
 
 /* Launches what this thread has gathered (gg_gpu_gather) at once: something is about to happen on the stream that must come after it. */

@@ -302,6 +302,9 @@ void gg_enqueue_with(const struct gg_workspace *workspace)
         gathering->lacked = true;
 }
 
+void gg_gpu_begin_turn(struct gg_device *dev) { pthread_mutex_lock(&gg_state_of(dev)->turn); }
+void gg_gpu_end_turn(struct gg_device *dev) { pthread_mutex_unlock(&gg_state_of(dev)->turn); }
+
 bool gg_gpu_again(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream)
 {
     struct gg_device_state *const state = gg_state_of(dev);

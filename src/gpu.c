@@ -219,7 +219,7 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
     bool good = true;
     state->context = context;
     state->id = id;
-    state->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    state->lock = state->turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     *dev = (struct gg_device){.ordinal = ordinal, .private_state = state};
     good &= GG_CU(cuDeviceGetName, dev->name, sizeof dev->name, device);
     size_t memory = 0;

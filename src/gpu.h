@@ -161,10 +161,16 @@ bool gg_gpu_launch(struct gg_device *dev, const struct gg_kernel *kernel, struct
  * launch). */
 bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, struct gg_dim grid, gg_stream stream, struct gg_args *args);
 
+/* Two threads may share a stream, its workspace and its graph: from asking for the workspace to launching, a call on a program's stream must not be
+ * interleaved with another on the same device. (Of another it may: a launch waits where a stream's queue is full, and that may wait for what another
+ * thread has yet to enqueue on another GPU.) Between enter and leave. */
+void gg_gpu_begin_turn(struct gg_device *dev);
+void gg_gpu_end_turn(struct gg_device *dev);
+
 /* Enqueues p if it is, to the addresses of its operands, the call that `stream` repeats (enqueue.c). False: p is to be launched. From now on this
  * thread's launches on the stream are gathered: they make the call. gg_gpu_enqueue then launches them, as one graph if the stream repeats the call;
- * with `done` false it drops them, and returns false, as when the driver failed. Between the two there is nothing else on the stream. One call at a
- * time gathers on a device: its callers share a lock. */
+ * with `done` false it drops them, and returns false, as when the driver failed. Between the two, which are in one turn, there is nothing else on the
+ * stream. */
 bool gg_gpu_again(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream);
 bool gg_gpu_enqueue(bool done);
 

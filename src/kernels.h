@@ -258,7 +258,7 @@ struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, 
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace and, if `repeats`,
- * what the driver needs for graphs: the caller may come with the same call again and again (gg_gpu_again), and holds a lock. */
+ * what the driver needs for graphs: the caller may come with the same call again and again, and it is its turn (gg_gpu_again). */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, bool repeats);
 
 /* Enqueues a copy from page-locked memory by a kernel. Both addresses and `bytes` are multiples of 16. */

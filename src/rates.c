@@ -413,7 +413,7 @@ static void load(void)
 {
     int saved = errno;
     cpu_set_t cpus;
-    g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+    g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus); /* it fails beyond 1024 */
     gg_rates_default(&g.rates, g.threads);
     describe();
     find_path();
