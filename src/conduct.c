@@ -182,6 +182,17 @@ static bool stored(struct gg_job *job, const struct gg_chunk *c)
 /* ---- what can be done next. Each function returns 1: something was done; 0: nothing can be done now; -1: the GPU failed.
  * ------------------------ */
 
+/* Makes the next upload wait for the steps that read its buffer's former contents, the last of which are those of `block`. */
+static bool await_readers(const struct gg_job *job, int block)
+{
+    int last[GG_RUN_STREAMS];
+    bool good = true;
+    gg_plan_readers(job->plan, block, last);
+    for (int stream = 0; good && stream < GG_RUN_STREAMS; stream++)
+        good = last[stream] < 0 || gg_gpu_stream_wait(job->lane->up, job->step_event[last[stream]]);
+    return good;
+}
+
 /* Starts the next chunk of a load, if there is one, a slot for it, and room in its buffer. It does not run more than `ahead` chunks ahead of the
  * link: so the same few slots are reused while they are in the processor's caches, and C does not wait behind a long queue of copies. (H200, slots of
  * 4 MB, 5, 8, 12, all 32 of them: dgemm 4096 7.2, 6.3, 7.2, 8.8 ms; sgemm 4096 3.40, 3.43, 3.42, 3.92; slots of 2 MB, 8 and 16: dgemm 4096 7.3 and
@@ -203,12 +214,8 @@ static int begin_load(struct gg_job *job)
         return 0;
     job->going_up += !c.direct;
     job->packing += !c.direct;
-    if (job->load_chunk == 0 && load->after_block >= 0) { /* the upload must wait for the steps that read the buffer's former contents */
-        int end = job->plan->block_end[load->after_block];
-        for (int i = load->after_block ? job->plan->block_end[load->after_block - 1] : 0; i < end; i++)
-            if (!gg_gpu_stream_wait(job->lane->up, job->step_event[i]))
-                return -1;
-    }
+    if (job->load_chunk == 0 && load->after_block >= 0 && !await_readers(job, load->after_block))
+        return -1;
     if (++job->load_chunk == gg_load_chunks(job, job->load)) {
         job->load++;
         job->load_chunk = 0;

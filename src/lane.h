@@ -7,7 +7,7 @@
 #include "gpu.h"
 #include "planned.h"
 
-enum { GG_SLOTS = 32, GG_RUN_STREAMS = 4, GG_PIECES = 8, GG_PLANS = 8 };
+enum { GG_SLOTS = 32, GG_PIECES = 8, GG_PLANS = 8 };
 
 /* Most bytes (sgemm n = 1024) of a short call (gg_is_short), which is packed into the lane's own page-locked buffer. Longer calls are cut up and
  * pipelined through slots. */

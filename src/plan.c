@@ -244,7 +244,7 @@ static void add_panels(struct gg_plan *plan, const struct gg_gemm *p, const stru
                 add_load(plan, p, b, GG_B, depth, cols);
         }
         if (rows.end > rows.begin && cols.end > cols.begin)
-            add_step(plan, p, b, rows, cols, depth)->stream = t++ % 4;
+            add_step(plan, p, b, rows, cols, depth)->stream = t++ % GG_RUN_STREAMS;
     }
 }
 
@@ -346,7 +346,7 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
     for (int t = 0; t < cuts.count; t++) {
         const struct gg_range part = piece(&cuts, t);
         add_load(plan, p, &all, other, columns ? all.k : part, columns ? part : all.k);
-        add_step(plan, p, &all, columns ? all.m : part, columns ? part : all.n, all.k)->stream = t % 4;
+        add_step(plan, p, &all, columns ? all.m : part, columns ? part : all.n, all.k)->stream = t % GG_RUN_STREAMS;
     }
     plan->block_end[plan->blocks++] = plan->step_count;
 }
@@ -536,6 +536,16 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     }
     try(plan, p, shape, speed, mixtures[best], by_chain);
     return true;
+}
+
+void gg_plan_readers(const struct gg_plan *plan, int block, int last[GG_RUN_STREAMS])
+{
+    const int end = plan->block_end[block], stored = plan->steps[end - 1].after_block;
+    for (int stream = 0; stream < GG_RUN_STREAMS; stream++)
+        last[stream] = -1;
+    for (int i = end - 1; i >= (stored < 0 ? 0 : plan->block_end[stored]); i--)
+        if (last[plan->steps[i].stream] < 0)
+            last[plan->steps[i].stream] = i;
 }
 
 void gg_plan_free(struct gg_plan *plan)

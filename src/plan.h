@@ -61,6 +61,9 @@ struct gg_range {
 
 enum gg_operand { GG_A, GG_B, GG_C };
 
+/* Streams on which steps run. */
+enum { GG_RUN_STREAMS = 4 };
+
 /* Uploads one panel of A or B, or one strip of C. rows × cols are ranges of op(A), op(B) or C in the whole problem. */
 struct gg_load {
     enum gg_operand operand;
@@ -99,6 +102,11 @@ struct gg_plan {
 /* False: the problem cannot be cut small enough for `budget` bytes, or there is no host memory. After true, call gg_plan_free. */
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed);
 void gg_plan_free(struct gg_plan *plan);
+
+/* The steps that an upload must wait for if the last to read its buffer's former contents are those of `block`: last[s] is the last one on stream s,
+ * -1: none. That block may have steps on some streams only, while others still run steps of the blocks before it: they count too, but for those of
+ * blocks that were stored before this one could be launched. (8226x1363x102 in 10 MB: an upload overtook a step of the last block but one.) */
+void gg_plan_readers(const struct gg_plan *plan, int block, int last[GG_RUN_STREAMS]);
 
 /* Predicted seconds for the plan. Loads run one after the other, so do stores and kernels, and each starts when what it needs is there. */
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed);
