@@ -80,11 +80,13 @@ void gg_copy_run(const struct gg_copy *copy)
         width *= lines;
         lines = 1;
     }
+    /* The next line is on another page, where the hardware does not prefetch by itself (dgemm 4096: 7.9 ms without, 7.35 with; 8192 26.25 and 25.8).
+     * Short lines are fetched several ahead (at a pitch of 32 KB, one and two threads of an EPYC: 256 bytes 1.44 and 1.58 times as fast, 512 1.26 and
+     * 1.23, 1 KB 1.13 and 1.20). */
+    const int64_t ahead = gg_max(1, (3 << 10) / gg_max(width, 1));
     for (int64_t i = 0; i < lines; i++) {
-        /* The next line is on another page, where the hardware does not prefetch by itself (dgemm 4096: 7.9 ms without, 7.35 with; 8192 26.25 and
-         * 25.8) */
-        for (int64_t at = 0; i + 1 < lines && width <= 16 << 10 && copy->src_pitch != width && at < width; at += 64)
-            __builtin_prefetch(copy->src + (i + 1) * copy->src_pitch + at, 0, 2);
+        for (int64_t at = 0; i + ahead < lines && width <= 16 << 10 && copy->src_pitch != width && at < width; at += 64)
+            __builtin_prefetch(copy->src + (i + ahead) * copy->src_pitch + at, 0, 2);
         if (copy->cached)
             memcpy(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
         else
@@ -335,8 +337,8 @@ static struct gg_copy *poll_for_work(_Atomic(struct gg_copy *) *hand)
     }
     atomic_fetch_sub_explicit(&g.polling, 1, memory_order_relaxed);
     struct gg_copy *const in_hand = atomic_exchange_explicit(hand, NULL, memory_order_acquire);
-    if (in_hand == &empty)
-        return copy;
+    if (in_hand == &empty) /* others may have taken back what was given */
+        return copy || !given ? copy : poll_for_work(hand);
     atomic_fetch_sub_explicit(&g.given, 1, memory_order_relaxed);
     if (copy)
         finish(copy);

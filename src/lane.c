@@ -186,6 +186,7 @@ static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
         lane->pinned = NULL;
         lane->pinned_bytes = 0;
     }
+    g.sought = g.sought && g.slots_of; /* if there was no memory for them, there may be now */
     if (g.slots_of && g.lanes_taken == count && !gg_gpu_is_gone(g.slots_of) && gg_gpu_enter(g.slots_of)) {
         gg_gpu_pinned_free(g.slots[0].memory); /* all slots are one allocation */
         gg_gpu_leave();
@@ -327,7 +328,9 @@ int64_t gg_slot_bytes(struct gg_lane *lane)
         /* half of the limit; the other half is for the lanes' own buffers */
         int64_t bytes = gg_min(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
         bytes = bytes < slot_least ? slot_least : bytes;
-        char *memory = gg_gpu_pinned_alloc((size_t)(GG_SLOTS * bytes));
+        char *memory;
+        while (!(memory = gg_gpu_pinned_alloc((size_t)(GG_SLOTS * bytes))) && bytes / 2 >= slot_least)
+            bytes = bytes / 2 & -4096;
         for (int i = 0; memory && i < GG_SLOTS; i++)
             g.slots[i].memory = memory + i * bytes;
         g.slot_bytes = memory ? bytes : 0;
