@@ -39,9 +39,13 @@ struct shape {
 static const bool is_double = sizeof(REAL) == 8;
 
 /* Of a GPU: more pieces than gg_chain_most() lets a chain have. Of a driver with little memory (t_fake_gpu.sh): a chain gets a quarter of its
- * scratch, and k is the shortest of those for which there are chains. */
-static const struct shape large[2] = {{19200, 19200, 19200}, {17408, 17408, 17408}},
-                          small[2][2] = {{{12416, 128, 128}, {128, 12416, 128}}, {{8192, 128, 1024}, {128, 8192, 1024}}};
+ * scratch, and k is the shortest of those for which there are chains. C is cut along m, along n, and along both. */
+static const struct {
+    size_t from, to; /* bytes of all memory */
+    struct shape of_double, of_float[2];
+} cases[] = {{0, 50000000, {0}, {{12416, 128, 128}, {128, 12416, 128}}},
+             {50000000, (size_t)1 << 30, {8192, 128, 1024}, {{6400, 6400, 128}, {0}}},
+             {(size_t)1 << 30, SIZE_MAX, {17408, 17408, 17408}, {{19200, 19200, 19200}, {0}}}};
 
 static int element(int64_t i, int64_t j, uint32_t salt)
 {
@@ -122,10 +126,12 @@ int main(int argc, char **argv)
     GOOD(cu.at_cuDevicePrimaryCtxRetain(&context, 0));
     GOOD(cu.at_cuCtxSetCurrent(context));
     GOOD(cu.at_cuMemGetInfo(&room, &all));
-    const bool is_little = all < (size_t)1 << 30;
-    if (!is_little && room < (size_t)20 << 30)
+    if (all >= (size_t)1 << 30 && room < (size_t)20 << 30)
         return printf("skipped: 20 GiB of GPU memory are needed\n"), SKIP;
-    for (int i = 0; i < (is_little && !is_double ? 2 : 1); i++) /* FP64 takes fake_cuda.c 4 s */
-        multiply(gemm, is_little ? small[is_double][i] : large[is_double]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct shape *const shapes = is_double ? &cases[i].of_double : cases[i].of_float;
+        for (int j = 0; cases[i].from <= all && all < cases[i].to && j < (is_double ? 1 : 2) && shapes[j].m > 0; j++)
+            multiply(gemm, shapes[j]);
+    }
     return atomic_load(&test_failures) > 0;
 }

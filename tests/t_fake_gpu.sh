@@ -69,7 +69,9 @@ for where in "" --device; do # k from 1024 on
 done
 grep -q 'kernel=tensor_int8 ' "$work/trace8" || fail "FP64's chain was not used"
 grep -q 'not_certified_for=tensor_int8' "$work/trace8" || fail "FP64's chain was always certified"
-on_fake "a chain in blocks" FAKE_CUDA_MEMORY=18000000 GPUGEMM_KERNEL=tensor_fp16 "$bin/t_blocks_s" --expect-gpu
+for memory in 18 176; do
+    on_fake "a chain in blocks, $memory MB" FAKE_CUDA_MEMORY=${memory}000000 GPUGEMM_KERNEL=tensor_fp16 "$bin/t_blocks_s" --expect-gpu
+done
 on_fake "FP64's chain in blocks" FAKE_CUDA_MEMORY=160000000 GPUGEMM_KERNEL=tensor_int8 "$bin/t_blocks_d" --expect-gpu
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
