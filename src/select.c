@@ -64,6 +64,9 @@ static enum gg_role gemv_role(const struct gg_gemm *p)
     return contiguous && whole ? GG_GEMV_N : GG_GEMV_SINGLE;
 }
 
+/* Most kernels count in 32 bits. */
+static bool fits_32_bits(const struct gg_gemm *p) { return (p->m | p->n | p->k) < INT32_MAX - 256; }
+
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     if (row->role >= GG_SCALE || row->type != p->type || !gg_runs(row, arch))
@@ -73,7 +76,7 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return false;
     if (gg_is_chain(row))
         return gg_chain_legal(row, p);
-    if ((row->cc_min == 90 || gg_is_cut(row)) && (p->m | p->n | p->k) >= INT32_MAX - 256) /* these kernels count in 32 bits */
+    if ((row->cc_min == 90 || gg_is_cut(row)) && !fits_32_bits(p))
         return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
@@ -276,7 +279,7 @@ static bool is_gemv(const struct gg_gemm *p, const struct gg_arch *arch)
     const int64_t x = gg_max(p->m, p->n);
     const enum gg_role role = gemv_role(p);
     const bool is_panel = x >= 1000 && p->k <= GG_PANEL_K && !(role == GG_GEMV_N && p->k > 64 && x <= 20000);
-    return arch->cc >= 80 && role != GG_GEMV && !is_panel && !(role == GG_GEMV_SINGLE && (is_short_gemv(p) || x < 48));
+    return arch->cc >= 80 && fits_32_bits(p) && role != GG_GEMV && !is_panel && !(role == GG_GEMV_SINGLE && (is_short_gemv(p) || x < 48));
 }
 
 /* Of the GG_GEMV_T or GG_GEMV_N rows, is this a wrong one? GG_GEMV_T: one for few rows; and one with less on its way in a block, of which more fit on

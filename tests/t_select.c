@@ -327,6 +327,31 @@ static void check_beside(void)
     CHECK(beside > cases / 4, "strips run beside tiles in %d of %d cases", beside, cases);
 }
 
+/* Products with sizes beyond 32 bits, which few kernels count, have a kernel. */
+static void check_long(void)
+{
+    static const int64_t sizes[][3] = {{1, 1, INT64_C(1) << 31}, {1, 1, (INT64_C(1) << 31) - 258},
+                                       {2, 1, 4000000000},       {1, 8, 2200000000},
+                                       {15, 1, 2159010501},      {3000000000, 1, 4},
+                                       {1, 3000000000, 4},       {150000, 150000, 64},
+                                       {20000, 20000, 20000},    {1, 1, INT64_C(1) << 34}};
+    for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes) * 32; i++) {
+        const int64_t *const x = sizes[i / 32];
+        struct gg_gemm p = {.type = i % 2 ? GG_D : GG_S,
+                            .m = x[0],
+                            .n = x[1],
+                            .k = x[2],
+                            .a_kmajor = i / 2 % 2,
+                            .b_kmajor = i / 4 % 2,
+                            .ldc = x[0],
+                            .alpha = 1,
+                            .precision = i / 8 % 2 ? GG_FP32 : GG_STRICT};
+        p.lda = p.a_kmajor ? p.k : p.m, p.ldb = p.b_kmajor ? p.k : p.n;
+        const struct gg_arch *const gpu = &gpus[i / 16 % 2 ? 2 : 0];
+        CHECK(gg_choose(&p, gpu, NULL).kernel, "%lldx%lldx%lld on %d: no row", (long long)p.m, (long long)p.n, (long long)p.k, gpu->cc);
+    }
+}
+
 /* A program that goes round in some dozens of products, of the same sizes in all layouts, each of which a chain also asks about in strict precision,
  * finds its choices remembered. */
 static void check_round(void)
@@ -360,6 +385,7 @@ int main(void)
 {
     check_fitting();
     check_round();
+    check_long();
     check_gathered();
     check_h100();
     check_beside();
