@@ -132,9 +132,9 @@ static bool cut(const struct gg_chain *chain, const struct gg_gemm *p, int64_t *
         if (*m <= TILE && *n <= TILE)
             return false;
         if (*m > *n)
-            *m = gg_round_up(*m / 2, TILE);
+            *m = gg_round_up(gg_ceil_div(*m, 2), TILE);
         else
-            *n = gg_round_up(*n / 2, TILE);
+            *n = gg_round_up(gg_ceil_div(*n, 2), TILE);
     }
     return true;
 }
