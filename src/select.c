@@ -64,8 +64,8 @@ static enum gg_role gemv_role(const struct gg_gemm *p)
     return contiguous && whole ? GG_GEMV_N : GG_GEMV_SINGLE;
 }
 
-/* Most kernels count in 32 bits. */
-static bool fits_32_bits(const struct gg_gemm *p) { return (p->m | p->n | p->k) < INT32_MAX - 256; }
+/* Most kernels count in 32 bits, some in steps of up to 512. */
+static bool fits_32_bits(const struct gg_gemm *p) { return (p->m | p->n | p->k) < INT32_MAX - 4096; }
 
 static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
 {
@@ -302,7 +302,7 @@ static bool is_done_better(const struct gg_kernel *row, const struct gg_gemm *p,
     const int64_t x = gg_max(p->m, p->n), y = gg_min(p->m, p->n);
     if (is_gemv(p, arch))
         return row->role != gemv_role(p);
-    const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor, few = x <= 16 && p->k >= 256;
+    const bool kmajor = p->n > row->tile_n ? p->b_kmajor : p->a_kmajor, few = x <= 16 && p->k >= 256 && fits_32_bits(p);
     const int64_t short_k = kmajor ? (x < 5000 ? 64 : GG_PANEL_K) : x < 50000 ? 16 : 64;
     if (row->role == GG_SLIM)
         return is_short_gemv(p) || few || p->k <= short_k;
