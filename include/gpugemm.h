@@ -114,7 +114,8 @@ struct gpugemm_stats {
     uint64_t bytes_from_gpu;
 };
 
-/* Fills *stats; pass sizeof(struct gpugemm_stats), so that older programs keep working when it grows. */
+/* Fills *stats; pass sizeof(struct gpugemm_stats), so that older programs keep working when it grows. In a forked child its parent's calls until the
+ * fork are counted, too. */
 void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size);
 void gpugemm_stats_reset(void);
 

@@ -96,15 +96,17 @@ static bool served(struct call *call, bool narrow)
         gg_real_asking = false;
         return true;
     }
-    const bool wide = look_up(call, narrow);
-    if (gg_real_inside()) { /* one call by the user is one decision */
+    const bool wide = look_up(call, narrow), inside = gg_real_inside();
+    if (inside) { /* one call by the user is one decision */
         came_back = call->recorded = true;
-        return false;
-    }
-    if (gg_watched())
+        if (call->routine)
+            return false;
+    } else if (gg_watched()) {
         call->start = now();
+    }
     bool complete = false;
-    if (wide) {
+    if (inside) { /* the real BLAS calls a spelling that nobody else defines */
+    } else if (wide) {
         call->record.reason = GG_ILP64_PLAIN;
     } else if (call->info) {
         call->record.reason = GG_BAD_ARGS;

@@ -407,6 +407,8 @@ bool gg_gpu_wait(double most)
     const double for_loader = 2, begun = gg_now(); /* seconds */
     gg_gpu_start();
     if (gg_gpu_state() == GG_GPU_STARTING) {
+        int cancel;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread cancelled while it waits would keep the lock */
         pthread_mutex_lock(&g.lock);
         while (gg_gpu_state() == GG_GPU_STARTING) {
             const double given_up = g.started + (atomic_load(&g.loading) ? GG_PATIENCE : for_loader);
@@ -421,6 +423,7 @@ bool gg_gpu_wait(double most)
             pthread_cond_clockwait(&g.changed, &g.lock, CLOCK_MONOTONIC, &until);
         }
         pthread_mutex_unlock(&g.lock);
+        pthread_setcancelstate(cancel, NULL);
     }
     return gg_gpu_state() == GG_GPU_READY;
 }

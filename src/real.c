@@ -48,6 +48,7 @@ _Thread_local bool gg_real_asking;
 static _Thread_local bool forking; /* this thread holds g.loader's write lock */
 static _Atomic bool forked;        /* this is a child: the program's own threads may have been inside the loader, whose lock of the list of
                                     * objects then stays taken for ever. dl_iterate_phdr waits for it, dladdr does not */
+static _Thread_local int cancel;   /* its cancellation state before it entered */
 static _Thread_local int entered;  /* how often this thread has entered; not 0 at a fork: a library's constructor forks */
 
 static void before_fork(void)
@@ -85,6 +86,8 @@ void gg_loader_enter(void)
     pthread_once(&g.forks, watch_forks);
     if (forking)
         return;
+    if (entered == 0) /* a thread cancelled in here would never leave, and forks would wait for it */
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_rwlock_rdlock(&g.loader);
     entered++;
 }
@@ -95,6 +98,8 @@ void gg_loader_leave(void)
         return;
     entered--;
     pthread_rwlock_unlock(&g.loader);
+    if (entered == 0)
+        pthread_setcancelstate(cancel, NULL);
 }
 
 bool gg_loader_forked(void) { return atomic_load(&forked); }

@@ -92,8 +92,8 @@ static void put_row(int i)
              r->uncertified ? r->uncertified->name : "");
 }
 
-/* Replaces %p in the name by the process id. A forked child appends its id to a name without %p, which belongs to its parent. */
-static void expand_name(char *name, size_t size, const char *pattern, bool child)
+/* Replaces %p in the name by the process id. A forked child appends its id to a name without %p, which belongs to its parent. False: too long. */
+static bool expand_name(char *name, size_t size, const char *pattern, bool child)
 {
     size_t n = 0;
     bool numbered = false;
@@ -108,6 +108,7 @@ static void expand_name(char *name, size_t size, const char *pattern, bool child
     name[n] = 0;
     if (child && !numbered)
         snprintf(name + n, size - n, ".%ld", (long)getpid());
+    return !*pattern;
 }
 
 /* Creates a new file, replacing an older one of the caller's own. It never touches what a symbolic link points to, and never shortens a file that
@@ -134,10 +135,15 @@ static int create_file(const char *name)
 static void open_file(const char *pattern, bool child)
 {
     char name[4096];
-    expand_name(name, sizeof name, pattern, child);
-    int fd = create_file(name),
+    const bool whole = expand_name(name, sizeof name, pattern, child);
+    if (!whole)
+        errno = ENAMETOOLONG;
+    struct gg_signals signals;
+    gg_hold_signals(&signals);
+    int fd = whole ? create_file(name) : -1,
         e = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)file_size()); /* allocate all of it, so that a full disk shows up here and not at a write
                                                                           * to a page */
+    gg_let_signals(&signals);
     void *map = MAP_FAILED;
     if (!e && (map = mmap(NULL, file_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
         e = errno;
@@ -233,7 +239,10 @@ static void open_outputs(void)
 
 bool gg_open_outputs(void)
 {
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* cancelled in there, the next thread would do it all again */
     pthread_once(&g.once, open_outputs);
+    pthread_setcancelstate(cancel, NULL);
     return atomic_load(&gg_watch) == GG_WATCHED;
 }
 
@@ -323,11 +332,13 @@ void gg_record(const struct gg_record *r)
     }
     if (!gg_watched())
         return;
-    int saved = errno;
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* for a child opens its file under the lock */
     const locale_t theirs = gg_use_points();
     gg_trace(r);
     if (gg_config()->stats)
         count(r);
+    pthread_setcancelstate(cancel, NULL);
     gg_use_theirs(theirs);
     errno = saved;
 }

@@ -62,16 +62,39 @@ void gg_use_theirs(locale_t theirs)
 
 /* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Writes all of it, or as much as the descriptor takes; errors have nowhere to go. If the reader has left, or the file is at its limit, the program
- * must not be killed by a signal for what this library writes, as it would be for its own output. */
-static void write_all(int fd, const char *text, size_t length)
+void gg_hold_signals(struct gg_signals *held)
 {
-    sigset_t deadly, before, pending, after;
+    sigset_t deadly;
     sigemptyset(&deadly);
     sigaddset(&deadly, SIGPIPE);
     sigaddset(&deadly, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &deadly, &before);
-    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &deadly, &held->before);
+    sigpending(&held->pending);
+}
+
+void gg_let_signals(const struct gg_signals *held)
+{
+    const int saved = errno;
+    sigset_t after;
+    sigpending(&after);
+    for (int i = 0; i < 2; i++) {
+        int number = i ? SIGXFSZ : SIGPIPE;
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, number);
+        if (sigismember(&after, number) && !sigismember(&held->pending, number)) /* caused by our write */
+            while (sigtimedwait(&one, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+                ;
+    }
+    pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+    errno = saved;
+}
+
+/* Writes all of it, or as much as the descriptor takes; errors have nowhere to go. */
+static void write_all(int fd, const char *text, size_t length)
+{
+    struct gg_signals signals;
+    gg_hold_signals(&signals);
     while (length > 0) {
         ssize_t n = write(fd, text, length);
         if (n < 0 && errno == EINTR)
@@ -81,17 +104,7 @@ static void write_all(int fd, const char *text, size_t length)
         text += n;
         length -= (size_t)n;
     }
-    sigpending(&after);
-    for (int i = 0; i < 2; i++) {
-        int number = i ? SIGXFSZ : SIGPIPE;
-        sigset_t one;
-        sigemptyset(&one);
-        sigaddset(&one, number);
-        if (sigismember(&after, number) && !sigismember(&pending, number)) /* caused by our write */
-            while (sigtimedwait(&one, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
-                ;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    gg_let_signals(&signals);
 }
 
 static void write_line(int fd, const char *format, va_list args)

@@ -3,6 +3,7 @@
 #define GG_TRACE_H
 
 #include <locale.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "dispatch.h"
@@ -86,6 +87,14 @@ static inline void gg_record_tiny(enum gg_type type, int64_t m, int64_t n, int64
     gg_last.k = k;
     gg_last.tiny = 1 + type;
 }
+
+/* Between the two, this thread is not killed by a signal for what the library writes, as it would be for its own output: if the reader has left, or
+ * a file is at its limit. errno is kept by the second. */
+struct gg_signals {
+    sigset_t before, pending;
+};
+void gg_hold_signals(struct gg_signals *held);
+void gg_let_signals(const struct gg_signals *held);
 
 bool gg_trace_open(void);                      /* is a trace wanted, and can it be written? */
 void gg_trace(const struct gg_record *record); /* a line, if so */

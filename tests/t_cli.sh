@@ -139,6 +139,12 @@ expect 5 'the report is in' run --report "$work/page.html" sh -c 'exit 5'
 expect 73 'the report /nonexistent/page.html cannot be written: No such file' run --report /nonexistent/page.html touch "$work/started"
 [ ! -e "$work/started" ] || fail "the program was started for a report that cannot be written"
 [ ! -e /dev/full ] || expect 73 'the report /dev/full cannot be written: No space' run --report /dev/full true
+if [ -e /dev/full ]; then
+    "$gpugemm" info > /dev/full 2> "$work/out"
+    [ $? = 73 ] && grep -q 'standard output cannot be written' "$work/out" || fail "gpugemm info > /dev/full: $(cat "$work/out")"
+fi
+(trap '' CHLD && exec "$gpugemm" run --report="$work/ignored.html" sh -c 'exit 5') > /dev/null 2>&1 # as some supervisors start their programs
+[ $? = 5 ] || fail "with SIGCHLD ignored gpugemm run ends with $?, not 5"
 
 expect 64 'no argument' bench something
 for wrong in sizes=0 sizes=64,12x5 sizes=8, types=sx layouts=NX seconds=0 plot=picture.gif; do

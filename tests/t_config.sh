@@ -36,6 +36,10 @@ python3 -m json.tool "$work/s.json" > /dev/null || fail "the statistics are no J
 total=$(($(stat_of "$work/s.json" gpu) + $(stat_of "$work/s.json" cpu)))
 [ "$total" = "$made" ] || fail "gpu + cpu = $total of $made calls"
 
+(ulimit -f 8 && run GPUGEMM_STATS="$work/limited.json") || fail "a limit of file sizes ends the program: $(tail -1 "$work/err")"
+long=$(printf '%04090d' 0) # too long for a file's name: no other may be used
+run GPUGEMM_STATS="$work/$long" && [ "$(wc -l < "$work/err")" = 1 ] || fail "a name that is too long: $(head -c 300 "$work/err")"
+[ -z "$(ls "$work" | grep '^00')" ] || fail "a name that is too long is cut"
 run GPUGEMM_STATS=1 || fail "GPUGEMM_STATS=1: $(tail -1 "$work/out")"
 grep -q dgemm "$work/err" || fail "GPUGEMM_STATS=1 prints no table"
 run GPUGEMM_TRACE=1 || fail "GPUGEMM_TRACE=1: $(tail -1 "$work/out")"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,7 @@ static int run_program(char *const *argv, const char *what, int lines)
     int ends[2];
     if (pipe(ends))
         return -1;
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it gets no status */
     pid_t pid = fork();
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);

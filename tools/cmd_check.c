@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,7 @@ static bool run_child(struct findings *f, const char *mode, int64_t n)
 {
     memset(f, 0, sizeof *f);
     fflush(NULL);
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it gets no status */
     pid_t pid = fork();
     if (pid == 0) {
         child(f, mode, n);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,9 +86,16 @@ static int measure(char **program, const char *mode, struct report_run *measured
         perror("gpugemm: /tmp");
         return CMD_UNAVAILABLE;
     }
+    /* Ctrl-C goes to the program, too, which may end in its own way. And whoever ignores SIGCHLD gets no status. */
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, ordinary = {.sa_handler = SIG_DFL}, before[3];
+    static const int signals[] = {SIGINT, SIGQUIT, SIGCHLD};
+    for (int i = 0; i < 3; i++)
+        sigaction(signals[i], signals[i] == SIGCHLD ? &ordinary : &ignored, &before[i]);
     double begin = cmd_now();
     pid_t pid = fork();
     if (pid == 0) {
+        for (int i = 0; i < 3; i++)
+            sigaction(signals[i], &before[i], NULL);
         snprintf(path, sizeof path, "%s/%%p.json", folder);
         setenv("GPUGEMM_STATS", path, 1);
         if (mode)
@@ -95,9 +103,12 @@ static int measure(char **program, const char *mode, struct report_run *measured
         _exit(start(program));
     }
     int status = 0;
+    pid_t ended;
     struct rusage usage = {0};
-    while (pid > 0 && wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+    while ((ended = pid > 0 ? wait4(pid, &status, 0, &usage) : pid) < 0 && pid > 0 && errno == EINTR)
         continue;
+    for (int i = 0; i < 3; i++)
+        sigaction(signals[i], &before[i], NULL);
     measured->wall = cmd_now() - begin;
     measured->cpu =
         (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
@@ -112,7 +123,7 @@ static int measure(char **program, const char *mode, struct report_run *measured
     if (files)
         closedir(files);
     rmdir(folder);
-    return pid < 0 ? CMD_UNAVAILABLE : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return ended < 0 ? CMD_UNAVAILABLE : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 static int not_written(const char *report)

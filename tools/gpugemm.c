@@ -136,7 +136,12 @@ int main(int argc, char **argv)
         if (strcmp(rest[0], commands[i].name) == 0) {
             snprintf(name, sizeof name, "gpugemm %s", rest[0]);
             rest[0] = name;
-            return commands[i].body((int)(argv + argc - rest), rest);
+            const int code = commands[i].body((int)(argv + argc - rest), rest);
+            if ((fflush(stdout) || ferror(stdout)) && code == 0) {
+                fprintf(stderr, "gpugemm: standard output cannot be written: %s\n", strerror(errno));
+                return CMD_CANNOT_CREATE;
+            }
+            return code;
         }
     fprintf(stderr, "gpugemm: there is no command %s; gpugemm --help lists them\n", rest[0]);
     return CMD_USAGE;

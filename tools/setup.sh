@@ -27,7 +27,7 @@ client_files="/usr/include/armadillo:libarmadillo-dev /usr/include/eigen3/Eigen/
 missing=
 for pair in $wanted; do command -v "${pair%%:*}" > /dev/null || missing="$missing ${pair#*:}"; done
 for pair in $files; do [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"; done
-ldconfig -p 2> /dev/null | grep -q 'libopenblas\.so\.0' || [ -n "${GPUGEMM_BLAS:-}" ] || missing="$missing libopenblas0-pthread"
+PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2> /dev/null | grep 'libopenblas\.so\.0' > /dev/null || [ -n "${GPUGEMM_BLAS:-}" ] || missing="$missing libopenblas0-pthread"
 python3 -c 'import ensurepip, venv' 2> /dev/null || missing="$missing python3-venv"
 if [ "$job" = test ]; then
     [ -e /usr/lib/"$(gcc -print-multiarch 2> /dev/null || echo x86_64-linux-gnu)"/blas/xblat3d ] || missing="$missing libblas-test libblas3"
