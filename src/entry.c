@@ -61,12 +61,15 @@ static bool look_up(struct call *call, bool narrow)
     return atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME;
 }
 
-/* Makes the reference's report for a spelling that the real BLAS lacks, through the program's xerbla_, whoever defines it. */
-static void report(const struct call *call)
+/* Answers for a spelling that the real BLAS lacks. The reference's report goes through the program's xerbla_, whoever defines it. */
+static void answer(const struct call *call)
 {
     extern void xerbla_(const char *, const int *, size_t);  /* ours, which finds the one that takes precedence */
     int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
-    xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
+    if (call->info)
+        xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
+    else
+        gg_real_gemm(&call->p, call->caller);
 }
 
 static double now(void)
@@ -96,17 +99,17 @@ static bool served(struct call *call, bool narrow)
         gg_real_asking = false;
         return true;
     }
-    const bool wide = look_up(call, narrow), inside = gg_real_inside();
-    if (inside) { /* one call by the user is one decision */
+    const bool wide = look_up(call, narrow);
+    if (gg_real_inside()) { /* one call by the user is one decision */
         came_back = call->recorded = true;
-        if (call->routine)
-            return false;
-    } else if (gg_watched()) {
-        call->start = now();
+        if (!call->routine) /* the real BLAS calls a spelling that nobody else defines */
+            answer(call);
+        return !call->routine;
     }
+    if (gg_watched())
+        call->start = now();
     bool complete = false;
-    if (inside) { /* the real BLAS calls a spelling that nobody else defines */
-    } else if (wide) {
+    if (wide) {
         call->record.reason = GG_ILP64_PLAIN;
     } else if (call->info) {
         call->record.reason = GG_BAD_ARGS;
@@ -117,11 +120,8 @@ static bool served(struct call *call, bool narrow)
             gg_abort("%s: operands in GPU memory, and the GPU cannot serve: %s %s", call->record.symbol, gg_reason_text(call->record.reason),
                      gg_gpu_trouble());
     }
-    if (!complete && !call->routine) { /* the real BLAS lacks this spelling */
-        if (call->info)
-            report(call);
-        else
-            gg_real_gemm(&call->p, call->caller);
+    if (!complete && !call->routine) {
+        answer(call);
         complete = true;
     }
     if (complete && !call->recorded)

@@ -4,12 +4,6 @@
  *   t_blocks_s, t_blocks_d --lib PATH [--expect-gpu]
  *
  * Compiled for each REAL. Operands are small integers: results are exact. */
-#include <cuda.h>
-#include <dlfcn.h>
-
-#include "../include/gpugemm.h"
-#include "test.h"
-
 #define DRIVER(X)                                                                                                                                    \
     X(cuInit, cuInit)                                                                                                                                \
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                                                                                            \
@@ -22,16 +16,7 @@
     X(cuMemcpyDtoH_v2, cuMemcpyDtoH)                                                                                                                 \
     X(cuStreamCreateWithPriority, cuStreamCreateWithPriority)                                                                                        \
     X(cuStreamSynchronize, cuStreamSynchronize)
-static struct {
-#define X(symbol, name) __typeof__(name) *at_##name;
-    DRIVER(X)
-#undef X
-} cu;
-
-#define GOOD(call) CHECK((call) == CUDA_SUCCESS, "%s failed", #call)
-
-#define STRING_(x) #x
-#define STRING(x) STRING_(x)
+#include "gemm_on_gpu.h"
 
 struct shape {
     int64_t m, n, k;
@@ -67,7 +52,7 @@ static CUdeviceptr upload(int64_t rows, int64_t columns, int (*of)(int64_t, int6
     return there;
 }
 
-static void multiply(__typeof__(GEMM) *gemm, struct shape s)
+static void multiply(struct shape s)
 {
     CUstream stream = NULL;
     CUdeviceptr c = 0;
@@ -101,37 +86,17 @@ static void multiply(__typeof__(GEMM) *gemm, struct shape s)
 
 int main(int argc, char **argv)
 {
-    const char *path = NULL;
-    bool expects = false;
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--lib") && i + 1 < argc)
-            path = argv[++i];
-        else
-            expects |= !strcmp(argv[i], "--expect-gpu");
-    void *const driver = dlopen("libcuda.so.1", RTLD_NOW), *const lib = path ? dlopen(path, RTLD_NOW) : NULL;
-    __typeof__(GEMM) *gemm;
-    if (!lib || !(*(void **)&gemm = dlsym(lib, STRING(GEMM)))) {
-        fprintf(stderr, "usage: t_blocks_… --lib PATH [--expect-gpu]\n");
-        return 64;
-    }
-#define X(symbol, name) *(void **)&cu.at_##name = driver ? dlsym(driver, #symbol) : NULL;
-    DRIVER(X)
-#undef X
-    if (!cu.at_cuInit || cu.at_cuInit(0) != CUDA_SUCCESS) {
-        CHECK(!expects, "no GPU");
-        return expects ? 1 : SKIP;
-    }
-    CUcontext context;
-    size_t room = 0, all;
-    GOOD(cu.at_cuDevicePrimaryCtxRetain(&context, 0));
-    GOOD(cu.at_cuCtxSetCurrent(context));
+    const int status = open_gpu(argc, argv);
+    if (status >= 0)
+        return status;
+    size_t room = 0, all = 0;
     GOOD(cu.at_cuMemGetInfo(&room, &all));
     if (all >= (size_t)1 << 30 && room < (size_t)20 << 30)
         return printf("skipped: 20 GiB of GPU memory are needed\n"), SKIP;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct shape *const shapes = is_double ? &cases[i].of_double : cases[i].of_float;
         for (int j = 0; cases[i].from <= all && all < cases[i].to && j < (is_double ? 1 : 2) && shapes[j].m > 0; j++)
-            multiply(gemm, shapes[j]);
+            multiply(shapes[j]);
     }
     return atomic_load(&test_failures) > 0;
 }

@@ -5,12 +5,7 @@
  *   t_gather_d, t_gather_s --lib PATH [--expect-gpu]
  *
  * Compiled for each REAL. Operands are small integers: results are exact. */
-#include <cuda.h>
-#include <dlfcn.h>
-
-#include "../include/gpugemm.h"
 #include "gathered.h"
-#include "test.h"
 
 #define DRIVER(X)                                                                                                                                    \
     X(cuInit, cuInit)                                                                                                                                \
@@ -26,21 +21,11 @@
     X(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc)                                                                                          \
     X(cuGreenCtxCreate, cuGreenCtxCreate)                                                                                                            \
     X(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate)
-static struct {
-#define X(symbol, name) __typeof__(name) *at_##name;
-    DRIVER(X)
-#undef X
-} cu;
-
-#define GOOD(call) CHECK((call) == CUDA_SUCCESS, "%s failed", #call)
-
-#define STRING_(x) #x
-#define STRING(x) STRING_(x)
+#include "gemm_on_gpu.h"
 
 enum { STREAMS = 6, ROUNDS = 25, MOST_C = 128 * 128 };
 static REAL *product[GATHERED];
 static CUdeviceptr a[GATHERED], b[GATHERED], c[STREAMS];
-static __typeof__(GEMM) *gemm;
 
 static void draw(int shape)
 {
@@ -107,28 +92,9 @@ static CUstream of_few_sms(CUdevice device)
 
 int main(int argc, char **argv)
 {
-    const char *path = NULL;
-    bool expects = false;
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--lib") && i + 1 < argc)
-            path = argv[++i];
-        else
-            expects |= !strcmp(argv[i], "--expect-gpu");
-    void *const driver = dlopen("libcuda.so.1", RTLD_NOW), *const lib = path ? dlopen(path, RTLD_NOW) : NULL;
-    if (!lib || !(*(void **)&gemm = dlsym(lib, STRING(GEMM)))) {
-        fprintf(stderr, "usage: t_gather_… --lib PATH [--expect-gpu]\n");
-        return 64;
-    }
-#define X(symbol, name) *(void **)&cu.at_##name = driver ? dlsym(driver, #symbol) : NULL;
-    DRIVER(X)
-#undef X
-    if (!cu.at_cuInit || cu.at_cuInit(0) != CUDA_SUCCESS) {
-        CHECK(!expects, "no GPU");
-        return expects ? 1 : SKIP;
-    }
-    CUcontext context;
-    GOOD(cu.at_cuDevicePrimaryCtxRetain(&context, 0));
-    GOOD(cu.at_cuCtxSetCurrent(context));
+    const int status = open_gpu(argc, argv);
+    if (status >= 0)
+        return status;
     for (int shape = 0; shape < GATHERED; shape++)
         draw(shape);
     CUstream streams[STREAMS];
