@@ -76,19 +76,29 @@ static bool block_launched(const struct gg_job *job, int block)
     return block < 0 || job->step >= job->plan->block_end[block];
 }
 
-/* For a plan made for a chain: describes the operands in the arena as one matrix each, and gets the chain's workspace. */
+/* The product of which a chain's step computes a block: all of C, from the operands in the arena, over the step's range of k. */
+static struct gg_gemm product_of(const struct gg_job *job, const struct gg_step *s)
+{
+    const int64_t *ld = job->plan->ld, size = (int64_t)gg_size(job->p->type), at = s->depth.begin;
+    struct gg_gemm q = *job->p;
+    q.k = gg_extent(s->depth);
+    q.a = job->buffer[GG_A][0] + at * (q.a_kmajor ? 1 : ld[GG_A]) * size, q.lda = ld[GG_A];
+    q.b = job->buffer[GG_B][0] + at * (q.b_kmajor ? 1 : ld[GG_B]) * size, q.ldb = ld[GG_B];
+    q.c = job->buffer[GG_C][0], q.ldc = ld[GG_C];
+    q.beta = s->first ? q.beta : 1;
+    return q;
+}
+
+/* For a plan made for a chain: gets the chain's workspace, which its turns use one after the other. */
 static void prepare_chain(struct gg_job *job)
 {
-    const struct gg_gemm *p = job->p;
-    job->resident = *p;
-    job->resident.a = job->buffer[GG_A][0], job->resident.lda = job->plan->ld[GG_A];
-    job->resident.b = job->buffer[GG_B][0], job->resident.ldb = job->plan->ld[GG_B];
-    job->resident.c = job->buffer[GG_C][0], job->resident.ldc = job->plan->ld[GG_C];
-    const struct gg_step *first = job->plan->steps;
+    const struct gg_step *first = job->plan->steps, *last = first + job->plan->step_count - 1;
+    const struct gg_gemm of_first = product_of(job, first), of_last = product_of(job, last);
     struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel};
     chain.strips = gg_extent(first->rows) > 0 && gg_extent(first->cols) > 0; /* else one operand comes first, whole */
-    chain.bytes = gg_chain_bytes(&chain, &job->resident);
-    if (chain.bytes > gg_chain_most(p->type))
+    const size_t one = gg_chain_bytes(&chain, &of_first), other = gg_chain_bytes(&chain, &of_last);
+    chain.bytes = one > other ? one : other;
+    if (chain.bytes > gg_chain_most(job->p->type))
         return;
     chain.memory = gg_gpu_workspace(chain.dev, chain.stream, chain.bytes);
     if (chain.memory)
@@ -98,11 +108,13 @@ static void prepare_chain(struct gg_job *job)
 /* A step of a chain: splits what has arrived since the step before, and multiplies the step's block of C, if it has one. */
 static bool launch_block(struct gg_job *job, const struct gg_step *s, bool first)
 {
-    const struct gg_gemm *q = &job->resident;
+    const struct gg_gemm q = product_of(job, s);
+    if (s->depth.begin != job->turn_begin)
+        job->split_m = job->split_n = 0, job->turn_begin = s->depth.begin;
     const int64_t i = s->rows.begin, j = s->cols.begin, m = gg_extent(s->rows), n = gg_extent(s->cols);
     const int64_t new_m = gg_max(0, s->rows.end - job->split_m), new_n = gg_max(0, s->cols.end - job->split_n);
     job->split_m += new_m, job->split_n += new_n;
-    return (!first || gg_chain_begin(&job->chain)) && gg_chain_block(&job->chain, q, i, j, m, n, new_m, new_n);
+    return (!first || gg_chain_begin(&job->chain)) && gg_chain_block(&job->chain, &q, i, j, m, n, new_m, new_n);
 }
 
 static bool launch_step(struct gg_job *job, int i)

@@ -50,8 +50,8 @@ struct gg_job {
     int held_count, packing, going_up; /* in `held`; of those: being packed for the upload; being packed or uploaded */
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, [0] up and [1] down; each direction completes in order */
     struct gg_chain chain;           /* (tensor.h) row NULL: none */
-    int64_t split_m, split_n;        /* rows of A and columns of B that the chain has split so far */
-    struct gg_gemm resident;         /* the whole problem with its operands in GPU memory, for the chain */
+    int64_t split_m, split_n;        /* rows of A and columns of B that the chain has split so far in the turn that begins at `turn_begin` of k */
+    int64_t turn_begin;
     const struct gg_kernel *kernel;
     int64_t bytes_up, bytes_down;
     bool failed;

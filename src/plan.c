@@ -390,11 +390,12 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
             continue;
         }
         const double flops = 2 * m * n * k / speed->flops, memory = size * (m * k + k * n + m * n) / speed->memory;
+        const double again = s->first && p->beta == 0 ? 0 : 2 * ACCUMULATE * size * m * n / speed->memory;
         double done;
         if (plan->chain) {
-            done = gpu += flops > round ? flops : round;
+            const double least = round * k / (double)p->k;
+            done = gpu += (flops > least ? flops : least) + again;
         } else {
-            const double again = s->first && p->beta == 0 ? 0 : 2 * ACCUMULATE * size * m * n / speed->memory;
             const double tile = 2 * 64 * 64 * k * speed->sms / speed->flops, least = gpu + tile;
             gpu += (flops > memory ? flops : memory) + again + 0.4 * tile;
             done = gpu > least ? gpu : least;
@@ -430,7 +431,8 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
 
-enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, QUARTER_BY_16 = 8, ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24 };
+enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, QUARTER_BY_16 = 8, THREE_EIGHTHS_BY_8 = 10 };
+enum { ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24 };
 static const struct mixture mixtures[MIXTURES] = {
     {BOTH, 0, 4},  {BOTH, 0, 8},  {BOTH, 0, 16},   {BOTH, 1, 4},    {BOTH, 1, 8},     {BOTH, 1, 16},   {BOTH, 2, 4},    {BOTH, 2, 8},
     {BOTH, 2, 16}, {BOTH, 3, 4},  {BOTH, 3, 8},    {BOTH, 3, 16},   {BOTH, 4, 4},     {BOTH, 4, 8},    {BOTH, 4, 16},   {BOTH, 5, 4},
@@ -477,18 +479,23 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
     return (struct span){0, MIXTURES};
 }
 
-/* The mixtures to try for a chain. Panels of both where the chain would wait too long for all of A; fewer and wider ones where its own time leaves no
- * slack. (H200, sgemm 8192 by 16 and 8 panels in any layout 11.6 to 11.9 ms and 12.0 to 12.7, A first 11.5 to 13.4; 16384 54.6, 53.5 and 60.1,
- * page-locked 56.0, 56.4 and 60.6.) */
+/* The mixtures to try for a chain. Panels of both where the chain would wait too long for all of A; two turns where it takes about as long as the
+ * upload, but one where C is read, because a second would read it again. (H200, sgemm 8192 by 16 and 8 panels in any layout 11.6 to 11.9 ms and 12.0
+ * to 12.7, A first 11.5 to 13.4. H100, turns-2026-11-28.txt: dgemm 16384 in one turn 121 ms, in two 113, page-locked 118 and 110; sgemm 55.6 and 54.1,
+ * page-locked 56.1 and 52.7. By 16 and by 8 panels dgemm 8192 NT 31.4 ms and 26.4, TT 28.6 and 26.0, NN and TN the same, 6000 15.7 and 14.5; reading
+ * C 16384 145 and 156, sgemm 76 and 74.) */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up, share = speed->chain / upload;
     const bool direct = speed->pitch[GG_A] && speed->pitch[GG_B];
+    const int64_t deep = 4096; /* three eighths of which are more than the least k of any chain */
     if (is_thin(p))
         return by_columns(p);
     if (share > 0.6)
-        return just(direct ? BOTH_BY_16 : BOTH_BY_8);
-    return share > 0.3 && !direct ? just(BOTH_BY_16) : (struct span){ONE_FIRST, MIXTURES};
+        return just(p->beta == 0 && p->k >= deep ? THREE_EIGHTHS_BY_8 : p->type == GG_D || direct ? BOTH_BY_16 : BOTH_BY_8);
+    if (share > 0.3 && !direct)
+        return just(p->type == GG_D ? BOTH_BY_8 : BOTH_BY_16);
+    return (struct span){ONE_FIRST, MIXTURES};
 }
 
 /* A chain is taken if it is no slower than this, relative to other kernels: in FP32 even if it is slower, because it leaves the GPU free for others

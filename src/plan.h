@@ -24,8 +24,8 @@
  *
  * One operand first. All of A (or B) is uploaded, then the other operand by panels, each of which completes some columns (rows) of C. Half of the
  * upload is over before the first product starts, but lines are copied whole and C leaves as evenly as the other operand arrives. This suits products
- * for which the GPU has time to spare. Products by a chain (tensor.h) want all of k at once: they are cut this way, or into panels of both in one
- * turn. */
+ * for which the GPU has time to spare. Products by a chain (tensor.h), which splits
+ * and certifies anew in each turn, are mostly cut this way, or into panels of both in one turn. */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 
@@ -93,8 +93,8 @@ struct gg_plan {
     int *block_end;      /* block b owns steps [block_end[b-1], block_end[b]) */
     int load_count, step_count;
     double seconds;      /* predicted; 0: not asked */
-    bool chain;          /* made for a chain: each step has all of k; a step without columns (rows) only splits the operand that came first, ahead of
-                          * the first product */
+    bool chain;          /* made for a chain: each step has all of its turn's k; a step without columns (rows) only splits the operand that came
+                          * first, ahead of the first product */
     struct gg_load *loads;
     struct gg_step *steps;
 };

@@ -18,7 +18,7 @@
  * An element of C depends only on its row, its column, k, the tier and the chain's kind. Operands in GPU memory: one tier serves the whole call. All
  * of op(A) and op(B) is certified before anything is multiplied, so a call cut into blocks of m and n gives the same bits as one that is not.
  * Operands that arrive panel by panel: each product follows the certificates of what has arrived, so a panel that fails sets the tier of its own
- * block of C and of those after it. */
+ * block of C and of those after it. Where such a call sums k in two turns (plan.h), each turn is a product of its own, on one verdict. */
 #ifndef GG_TENSOR_H
 #define GG_TENSOR_H
 

@@ -3,7 +3,7 @@
  *
  *   t_blocks_s, t_blocks_d --lib PATH [--expect-gpu]
  *
- * Compiled for each REAL. Operands are small integers: results are exact. */
+ * Compiled for each REAL. Operands are small odd integers (fake_cuda.c certifies no zeros): results are exact. */
 #define DRIVER(X)                                                                                                                                    \
     X(cuInit, cuInit)                                                                                                                                \
     X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                                                                                            \
@@ -34,7 +34,7 @@ static const struct {
 
 static int element(int64_t i, int64_t j, uint32_t salt)
 {
-    return (int)(((uint32_t)i * 2654435761u ^ (uint32_t)j * 2246822519u ^ salt) >> 13) % 15 - 7;
+    return (int)(((uint32_t)i * 2654435761u ^ (uint32_t)j * 2246822519u ^ salt) >> 13) % 8 * 2 - 7;
 }
 static int a(int64_t i, int64_t l) { return element(i, l, 1); }
 static int b(int64_t l, int64_t j) { return element(l, j, 77777); }

@@ -159,18 +159,21 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
 }
 
 /* Plans as for an H200, not carried out: for kernels that take about as long as the upload there are two turns, and each panel is multiplied at
- * once. */
-static void check_large(bool ta, bool tb)
+ * once. So for a chain, each of whose turns is deep enough for any. */
+static void check_large(bool ta, bool tb, bool by_chain)
 {
-    const int64_t n = 8192;
+    const int64_t n = 8192, first = by_chain ? n / 8 * 3 : n / 4;
     const struct gg_gemm p = {.type = GG_D, .a_kmajor = ta, .b_kmajor = !tb, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
-    const struct gg_speed speed = {.up = 44e9, .down = 44e9, .memory = 4.8e12, .flops = 60e12, .sms = 132};
+    const struct gg_speed speed = {.up = 44e9, .down = 44e9, .memory = 4.8e12, .flops = by_chain ? 40e12 : 60e12,
+                                   .sms = 132, .chain = by_chain ? 15.5e-3 : 0, .chain_tiles = 132};
     struct gg_plan plan;
     CHECK(gg_plan_make(&plan, &p, (int64_t)100 << 30, &speed));
     const int turn = plan.step_count / 2; /* both turns are cut alike */
-    CHECK(plan.blocks == 1 && plan.steps[0].depth.end == n / 4 && plan.steps[turn].depth.begin == n / 4);
-    for (int i = 1; i < plan.step_count; i++)
-        CHECK(plan.steps[i].loads == plan.steps[i - 1].loads + (i == turn ? 2 : 1) && plan.steps[i].last == (i >= turn));
+    CHECK(plan.chain == by_chain && plan.blocks == 1 && plan.steps[0].depth.end == first && plan.steps[turn].depth.begin == first);
+    for (int i = 0; i < plan.step_count; i++) {
+        CHECK(i == 0 || plan.steps[i].loads == plan.steps[i - 1].loads + (i == turn ? 2 : 1));
+        CHECK(plan.steps[i].first == (i < turn) && plan.steps[i].last == (i >= turn));
+    }
     gg_plan_free(&plan);
 }
 
@@ -245,7 +248,8 @@ int main(void)
         try(800, 64, 900, layout & 1, layout & 2, 1, 4 * mb, 3);
     }
     for (int layout = 0; layout < 4; layout++) {
-        check_large(layout & 1, layout & 2);
+        check_large(layout & 1, layout & 2, false);
+        check_large(layout & 1, layout & 2, true);
         chain = 1e-4; /* longer than the upload: panels of both operands if B's panels are not whole lines */
         try(1100, 1300, 300, layout & 1, layout & 2, layout & 1, lots, 1);
         chain = 0;

@@ -1,11 +1,11 @@
 /* t_values.c — properties that a trusted gemm has and the stock testers do not check (each caught a planted bug that they let pass).
  *
- *   t_values [--lib PATH] [--expect-gpu] [--large] [--residual N] [--type s|d]
+ *   t_values [--lib PATH] [--expect-gpu] [--large] [--deep] [--residual N] [--type s|d]
  *
  * Scaling by powers of two is exact outside (rows of A, columns of B) and inside (A D, D^-1 B): decisive against fixed point. Zero rows give exact
  * zeros: against Strassen. The error is that of a dot product, not of k roundings in the same direction. Subnormals, the ends of the range, NaN and
- * Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes exceed 2^31. --large: only these, and sizes with more than 2^31
- * elements; needs 60 GB and a GPU. */
+ * Inf behave as in IEEE arithmetic. Integers are exact. Leading dimensions and sizes exceed 2^31. --large: only these, sizes with more than 2^31
+ * elements, and 16384 cubed; needs 60 GB and a GPU. --deep: instead a k that is summed in two turns where the link is told to be fast. */
 #include "test.h"
 
 #include "../include/gpugemm.h"
@@ -295,49 +295,52 @@ out:
             munmap((*y)->data, bytes);
 }
 
-/* Small integers with a prime period: one period is drawn, the rest is copied at the speed of memory. */
+/* Small odd integers (fake_cuda.c certifies no zeros) with a prime period: one period is drawn, the rest is copied at the speed of memory. */
 static void fill_at_length(const struct matrix *x, int shift)
 {
     const size_t count = (size_t)x->inner * (size_t)x->outer, size = matrix_element(x);
     enum { PERIOD = 999983 };
     for (int64_t i = 0; i < PERIOD && (size_t)i < count; i++)
-        matrix_set(x, i % x->inner, i / x->inner, (double)(i * 2654435761 >> shift & 7) - 3);
+        matrix_set(x, i % x->inner, i / x->inner, (double)(2 * (i * 2654435761 >> shift & 7) - 7));
     for (size_t at = PERIOD; at < count; at += PERIOD)
         memcpy(x->data + at * size, x->data, (count - at < PERIOD ? count - at : PERIOD) * size);
 }
 
-/* m n > 2^31 elements of C for 32-bit integers, m > 2^31 for 64-bit ones; operands are small integers, so every sampled element is exact. */
-static void many_elements(uint64_t *r, const struct spelling *s, int64_t m, int64_t n, int64_t k)
+/* Operands are small integers, so every sampled element is exact. */
+static void large(uint64_t *r, const struct spelling *s, int64_t m, int64_t n, int64_t k)
 {
+    const int samples = k < 100 ? 200000 : 2000;
     struct matrix a = {s->dbl, m, k, m, NULL}, b = {s->dbl, k, n, k, NULL}, c = {s->dbl, m, n, m, NULL};
     int wrong = 0;
     a.data = space(matrix_span(&a)), b.data = space(matrix_span(&b)), c.data = space(matrix_span(&c));
     if (!a.data || !b.data || !c.data)
-        exit((perror("many_elements"), SKIP));
+        exit((perror("large"), SKIP));
     fill_at_length(&a, 7), fill_at_length(&b, 9);
     call_gemm(s, &(struct call){0, 'N', 'N', m, n, k, m, k, m, a.data, b.data, c.data, 1, 0, 1});
-    for (int sample = 0; sample < 200000; sample++) {
+    for (int sample = 0; sample < samples; sample++) {
         int64_t i = sample < 2 ? sample * (m - 1) : rng_below(r, m), j = sample < 2 ? sample * (n - 1) : rng_below(r, n);
         double sum = 0;
         for (int64_t l = 0; l < k; l++)
             sum += matrix_get(&a, i, l) * matrix_get(&b, l, j);
         wrong += matrix_get(&c, i, j) != sum;
     }
-    CHECK(!wrong, "%s, %lld x %lld: %d of 200000 wrong", s->name, (long long)m, (long long)n, wrong);
+    CHECK(!wrong, "%s, %lld x %lld x %lld: %d of %d wrong", s->name, (long long)m, (long long)n, (long long)k, wrong, samples);
     munmap(a.data, matrix_span(&a)), munmap(b.data, matrix_span(&b)), munmap(c.data, matrix_span(&c));
 }
 
 int main(int argc, char **argv)
 {
     const char *lib = "build/libgpugemm.so";
-    bool expect_gpu = false, large = false;
+    bool expect_gpu = false, large_only = false, deep = false;
     int64_t residual_n = 0;
     int first = 0, last = 1; /* type */
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--expect-gpu"))
             expect_gpu = true;
         else if (!strcmp(argv[i], "--large"))
-            large = true;
+            large_only = true;
+        else if (!strcmp(argv[i], "--deep"))
+            deep = true;
         else if (!strcmp(argv[i], "--lib") && i + 1 < argc)
             lib = argv[++i];
         else if (!strcmp(argv[i], "--residual") && i + 1 < argc)
@@ -358,7 +361,7 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s lacks sgemm_ or dgemm_\n", lib), 1;
     uint64_t state = 7, *r = &state;
     for (int dbl = first; dbl <= last; dbl++)
-        for (int layout = 0; layout < 4 && !large; layout++) {
+        for (int layout = 0; layout < 4 && !large_only && !deep; layout++) {
             scaling(r, dbl, layout);
             zeros(r, dbl, layout);
             error_ratio(r, dbl, layout, 100, 100, 96);
@@ -381,9 +384,12 @@ int main(int argc, char **argv)
             far_apart(r, gemm64[dbl], 1 << 28);
             far_apart(r, gemm64[dbl], ((int64_t)1 << 32) + 3);
         }
-        if (large) {
-            many_elements(r, gemm[dbl], 60000, 40000, 8);
-            many_elements(r, gemm64[dbl], ((int64_t)1 << 31) + 77, 1, 2);
+        if (deep)
+            large(r, gemm[dbl], 500, 400, 4200);
+        if (large_only) {
+            large(r, gemm[dbl], 60000, 40000, 8); /* m n > 2^31 */
+            large(r, gemm64[dbl], ((int64_t)1 << 31) + 77, 1, 2);
+            large(r, gemm[dbl], 16384, 16384, 16384); /* k is summed in two turns (plan.h) */
         }
     }
     void (*read)(struct gpugemm_stats *, size_t);
