@@ -47,9 +47,10 @@ void gg_copy_patience(double waited);
 /* Starts the threads, once. Returns how many there are. If there are none, gg_copy_help does all the work. */
 int gg_copy_start(void);
 
-/* As many threads as pay for calls of less than 150 MB. (H200's host, 14 processors; 8 and 12 threads: sgemm 2048 0.98 and 1.05 ms, dgemm 2048 1.65
- * and 1.70, sgemm 4096 3.8 and 3.15, dgemm 4096 NT 10.1 and 6.4, 8192 NT 33 and 26.) */
-enum { GG_FEW_COPIERS = 8 };
+/* As many threads as pay for short calls, and for others of less than 150 MB. (H200's host, 14 processors; 8 and 12 threads: sgemm 2048 0.98 and 1.05
+ * ms, dgemm 2048 1.65 and 1.70, sgemm 4096 3.8 and 3.15, dgemm 4096 NT 10.1 and 6.4, 8192 NT 33 and 26. H100's, 16 processors; 8, 10 and 12: sgemm
+ * 1536 0.68, 0.63, 0.62, 2048 1.09, 1.02, 1.02, dgemm 2048 1.71, 1.67, 1.63.) */
+enum { GG_FEW_COPIERS = 8, GG_MORE_COPIERS = 10 };
 
 /* The beginning and the end of a call that will have work for up to `threads` threads. In between, threads without work poll for longer before they
  * sleep, and sleeping ones are woken for what is posted; if `now`, they are woken at once. */

@@ -85,7 +85,7 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + m * n);
     struct gg_job job = {.p = p, .where = where, .lane = lane, .large = bytes > 55e6, .threads = gg_copy_start()};
     if (bytes < 150e6)
-        job.threads = (int)gg_min(job.threads, GG_FEW_COPIERS);
+        job.threads = (int)gg_min(job.threads, GG_MORE_COPIERS);
     bool direct = gg_is_reachable(&job, GG_A) && gg_is_reachable(&job, GG_B) && gg_is_reachable(&job, GG_C);
     gg_copy_begin(job.threads, !direct); /* wakes them now, which takes 40 µs */
     bool ready = prepare(&job);
