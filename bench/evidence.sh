@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # evidence.sh OUT [PART... [+ PART...]...] — on a machine with a GPU: makes the figures that the README quotes, as text and CSV in the folder OUT.
 # Needs a build in build/. Each part takes less than 200 seconds (tests 300) and writes OUT/PART.txt and its CSVs, so parts can be made one at a time;
-# without PART all are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. Products run in strict
-# precision in device and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and of five:
+# without PART all but rows are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. Products run in strict
+# precision in device, random, rows, block and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and of five:
 #   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
 #   evidence.sh OUT declined compare host small dispatch core main
 #
@@ -21,7 +21,7 @@
 #   sweep    calls into the driver and the C library fail in turn
 #   ladder   the kernels of bench/ladder, ours, cuBLAS and the roofline
 #   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor; large ones beside strict
-#   compare  the same of all sizes, in the default precision, without the floor: the README's table and picture
+#   compare  the same of all sizes, in the default precision: the README's table and picture
 #   small    short calls, whole processes, many threads
 #   dispatch 40 sizes: is the default ever the slower choice; the middle one of three processes each
 #   core     out of core: little GPU memory
@@ -32,7 +32,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit
 case ${1:-} in -*) echo "usage: evidence.sh OUT [PART...]: OUT is a folder, not $1" >&2; exit 64 ;; esac
-out=$(mkdir -p "${1:?usage: evidence.sh OUT [PART...]}" && cd "$1" && pwd)
+: "${1:?usage: evidence.sh OUT [PART...]}" # not in the substitution, whose end would not end this shell
+out=$(mkdir -p "$1" && cd "$1" && pwd) || exit
 shift
 [ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
 build=$PWD/build lib=$PWD/build/libgpugemm.so

@@ -1,12 +1,12 @@
 /* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
  *
- *   host --part large|precision|small|dispatch [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
+ *   host --part large|precision|small|dispatch|compare [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
  *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--beta 0] [--types sd] [--processes 1]
  *
  * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in the
  * default precision, in strict, and against the floor), small (latency), dispatch (40 sizes: is the default ever slower than OpenBLAS with its best
- * number of threads, or than the forced GPU?). --sizes replaces the sizes of large and dispatch. Whole processes, many callers and little GPU memory
- * are load.c's subject.
+ * number of threads, or than the forced GPU?), compare (of --sizes, which it needs: beside all others and the floor; `gpugemm bench --host` runs it).
+ * --sizes replaces the sizes of large and dispatch. Whole processes, many callers and little GPU memory are load.c's subject.
  *
  * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process. This program starts itself again
  * for each contestant, and the processes run one after another. With --processes N each runs N times, and for each case the process with the middle
@@ -41,6 +41,7 @@ static int by_name(const char *name)
 }
 
 static const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *nvblas_path, *cublas_path, *part = "large", *sizes, *types = "sd";
+static const char *const parts[] = {"large", "precision", "small", "dispatch", "compare"};
 static int reads_c; /* beta of the sizes given */
 static double seconds = 0.15;
 static struct problem cases[MAX_CASES];
@@ -49,6 +50,14 @@ static int processes = 1;
 static int case_count;
 
 /* ---- the cases of a part, and who runs them ------------------------------------------------------------------------------------------------ */
+
+static bool is_part(const char *name)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strcmp(parts[i], name))
+            return true;
+    return false;
+}
 
 static void add_case(bool dbl, const char *layout, int64_t m, int64_t n, int64_t k, int beta, bool pinned)
 {
@@ -462,6 +471,8 @@ int main(int argc, char **argv)
         case 'r': processes = (int)fmin(fmax(atoi(optarg), 1), MAX_PROCESSES); break;
         default: return 2;
         }
+    if (!is_part(part))
+        exit((fprintf(stderr, "host: no part %s\n", part), 64));
     setenv("NVIDIA_TF32_OVERRIDE", "0", 1); /* no library may trade precision for speed here */
     setenv("GPUGEMM_BLAS", blas, 0);
     make_cases();

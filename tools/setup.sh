@@ -42,14 +42,20 @@ fi
 install_packages() { # some may not be available: continues with those that are
     [ $# -gt 0 ] || return 0
     local as_root=
-    [ "$(id -u)" = 0 ] || as_root=sudo
+    [ "$(id -u)" = 0 ] || as_root="sudo -n"
     if [ -z "${NO_INSTALL:-}" ] && command -v apt-get > /dev/null && { [ -z "$as_root" ] || command -v sudo > /dev/null; }; then
         echo "== installing: $*"
         export DEBIAN_FRONTEND=noninteractive
-        { [ -n "${updated:-}" ] || $as_root apt-get -qq update; } && $as_root apt-get -qq -y install --no-install-recommends "$@" > build.apt.log 2>&1 ||
-            { cat build.apt.log >&2; echo "== not all could be installed" >&2; }
-        rm -f build.apt.log
+        [ -n "${updated:-}" ] || $as_root apt-get -qq update || echo "== no new lists of packages: those that are there must do" >&2
         updated=1
+        if ! $as_root apt-get -qq -y install --no-install-recommends "$@" > build.apt.log 2>&1; then # one unknown name, and none is installed
+            cat build.apt.log >&2
+            for package; do
+                [ $# -gt 1 ] && $as_root apt-get -qq -y install --no-install-recommends "$package" > build.apt.log 2>&1 ||
+                    echo "== not installed: $package" >&2
+            done
+        fi
+        rm -f build.apt.log
     else
         echo "== not installed: $*" >&2
     fi
