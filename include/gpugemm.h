@@ -49,10 +49,12 @@ enum gpugemm_transpose { GPUGEMM_NO_TRANS = 111, GPUGEMM_TRANS = 112, GPUGEMM_CO
  *   m = 0 or n = 0: nothing happens. alpha = 0 or k = 0: A and B are not read. beta = 0: C is not read. Only the m×n of C is written.
  * stream: a cudaStream_t or CUstream; NULL is the legacy default stream.
  * When A, B and C are all in device or managed memory the call is asynchronous: it enqueues work on `stream` and returns. It can be
- * captured in a CUDA graph (call once outside capture with the same shapes first: the workspace does not grow inside it). Graphs
- * captured on one stream share its workspace: they must not run at the same time, nor beside other calls on that stream. The stream
- * must belong to the device that holds C; operands on another GPU are copied over.
- * A call of one kernel that is made again and again in a row on a stream, with any operands, is launched as a graph of that kernel,
+ * captured in a CUDA graph (call once outside capture, on the same stream with the same shapes, first: the workspace does not grow
+ * inside it). Graphs captured on one stream share its workspace: they must not run at the same time, nor beside other calls on that
+ * stream. A stream whose first call is captured may get the workspace of a destroyed one that had its handle, and share it with that
+ * one's graphs. A captured workspace stays until the process ends. The stream must belong to the device that holds C; operands on
+ * another GPU are copied over. Managed memory is used on the GPU of the current context.
+ * A call of up to six kernels that is made again and again in a row on a stream, with any operands, is launched as one graph of them,
  * which takes the host half the time. Profilers may have to be told to look into graphs (nsys profile --cuda-graph-trace=node). All
  * such graphs together take about 2 MB of GPU memory.
  * When any operand is in host memory the call waits for the stream, and C is complete at return, whoever computed it.
@@ -139,7 +141,7 @@ void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size);
 /* Who would serve such a call, without making it. routine: "sgemm" or "dgemm", column-major, smallest leading dimensions, alpha = 1. in_gpu_memory:
  * all operands are in GPU memory, otherwise all in pageable host memory. gpu: NULL for the GPU that is present, which is started and waited for; or
  * "a100", "h100", "h200", which is only assumed. Fills *decision; pass sizeof(struct gpugemm_decision). Returns GPUGEMM_SUCCESS; GPUGEMM_NO_GPU when
- * there is none (the decision then says why); -i when the i-th argument is illegal. */
+ * there is none (*decision is filled all the same; gpugemm_info says why there is none); -i when the i-th argument is illegal. */
 int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n, int64_t k,
                     double beta, int in_gpu_memory, const char *gpu, struct gpugemm_decision *decision, size_t size);
 

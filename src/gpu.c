@@ -54,7 +54,12 @@ static bool is_survivable(CUresult e)
     case CUDA_ERROR_OUT_OF_MEMORY:
     case CUDA_ERROR_INVALID_VALUE:
     case CUDA_ERROR_INVALID_HANDLE:
-    case CUDA_ERROR_INVALID_CONTEXT: /* a stream of another GPU */
+    case CUDA_ERROR_INVALID_CONTEXT:      /* a stream of another GPU */
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED: /* by the program; the next call opens another */
+    case CUDA_ERROR_INVALID_CLUSTER_SIZE: /* more SMs together than a part of a GPU has */
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_OPERATING_SYSTEM:
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_NOT_FOUND:
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
@@ -108,7 +113,8 @@ static int find_driver(struct dl_phdr_info *info, size_t size, void *found)
 }
 
 /* The list of loaded objects is walked at most once per tick of the coarse clock (1–10 ms). That is often enough: between loading the driver and the
- * first device pointer come cuInit and the creation of a context, which take longer. */
+ * first device pointer come cuInit and the creation of a context, which take longer. The tick is noted when the walk has ended: until then other
+ * threads, which may have device pointers, do not know the answer and walk, too. */
 bool gg_gpu_loaded(void)
 {
     static _Atomic bool found;
@@ -120,7 +126,6 @@ bool gg_gpu_loaded(void)
     long tick = t.tv_sec * 1000000 + t.tv_nsec / 1000;
     if (tick == atomic_load_explicit(&last_tick, memory_order_relaxed))
         return false;
-    atomic_store_explicit(&last_tick, tick, memory_order_relaxed);
     bool yes = false;
     gg_loader_enter();
     if (!gg_loader_forked()) {
@@ -134,6 +139,8 @@ bool gg_gpu_loaded(void)
     gg_loader_leave();
     if (yes)
         atomic_store_explicit(&found, true, memory_order_release);
+    else
+        atomic_store_explicit(&last_tick, tick, memory_order_relaxed);
     return yes;
 }
 

@@ -93,9 +93,12 @@ struct gg_location gg_gpu_locate(const void *pointer);
 struct gg_device *gg_gpu_device_of(const struct gg_location *where);
 
 /* Waits for the work on the caller's own stream, which may be writing operands in host memory. The stream is one of the thread's current context or,
- * if it has none, of the default device's. Errors of the stream are left for its owner to find. False: the stream is being captured, and cannot be
+ * if it has none, of the first GPU's primary one. Errors of the stream are left for its owner to find. False: the stream is being captured, and cannot be
  * waited for. */
 bool gg_gpu_await(gg_stream stream);
+
+/* Is the caller's stream, which belongs to `dev`, being captured, or the legacy stream out of use because another is? */
+bool gg_gpu_is_captured(struct gg_device *dev, gg_stream stream);
 
 /* ---- work. All of it needs the device's context current: between enter and leave, on any thread. ------------------------------------- */
 

@@ -54,9 +54,9 @@ bool gg_gpu_await(gg_stream stream)
     return true;
 }
 
-bool gg_gpu_stream_capturing(gg_stream stream)
+bool gg_gpu_is_captured(struct gg_device *dev, gg_stream stream)
 {
-    (void)stream;
+    (void)dev, (void)stream;
     return false;
 }
 

@@ -117,6 +117,18 @@ static bool is_readable(const void *pointer)
     return readable;
 }
 
+/* Managed memory is used where the call is made, as by the program's own kernels, not where it was allocated. */
+static void use_current(struct gg_location *where)
+{
+    CUcontext current = NULL;
+    CUdevice device, other;
+    if (gg_cu.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current || gg_cu.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return;
+    for (int i = 0; gg_cu.cuDeviceGet(&other, i) == CUDA_SUCCESS; i++)
+        if (other == device)
+            *where = (struct gg_location){.place = where->place, .ordinal = i, .context = current};
+}
+
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     struct gg_location where = {.place = GG_HOST, .ordinal = -1};
@@ -144,5 +156,7 @@ struct gg_location gg_gpu_locate(const void *pointer)
     where.place = managed ? GG_MANAGED : type == CU_MEMORYTYPE_DEVICE ? GG_DEVICE : GG_PINNED;
     where.ordinal = ordinal;
     where.context = context;
+    if (managed)
+        use_current(&where);
     return where;
 }

@@ -60,9 +60,12 @@ static struct gg_device *locate(const struct gg_gemm *p, struct gg_location wher
         if (where[x].place >= GG_MANAGED && (!home || where[x].place >= home->place))
             home = &where[x];
     }
+    for (int x = 0; home && !home->context && x < 3; x++) /* memory of no context (stream-ordered) belongs to every context of its GPU */
+        if (where[x].place == GG_DEVICE && where[x].ordinal == home->ordinal && where[x].context)
+            home = &where[x];
     on_gpu = home != NULL;
     for (int x = 0; home && x < 3; x++) { /* a kernel can use an operand in place only on that operand's GPU, and aligned to its elements */
-        bool here = where[x].ordinal == home->ordinal && where[x].context == home->context;
+        bool here = where[x].ordinal == home->ordinal && (!where[x].context || where[x].context == home->context);
         if ((where[x].place == GG_DEVICE && !here) || (where[x].place >= GG_MANAGED && (uintptr_t)pointers[x] % gg_size(p->type)))
             where[x].place = GG_PEER;
     }
@@ -135,7 +138,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
         }
         return d.reason == GG_EMPTY;
     }
-    if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_stream_capturing(request->stream)))
+    if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_is_captured(dev, request->stream)))
         return false;
     struct gg_outcome outcome = {.reason = d.reason};
     double start = alone && d.model_gpu > 0 ? gg_now() : 0;

@@ -81,7 +81,17 @@ bool gg_gpu_stream_wait(gg_stream stream, gg_event event) { return GG_CU(cuStrea
 bool gg_gpu_stream_capturing(gg_stream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return gg_cu.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult asked = gg_cu.cuStreamIsCapturing(stream, &status);
+    return asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (asked == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+bool gg_gpu_is_captured(struct gg_device *dev, gg_stream stream)
+{
+    if (!gg_gpu_enter(dev))
+        return false; /* as the call itself will find out */
+    const bool captured = gg_gpu_stream_capturing(stream);
+    gg_gpu_leave();
+    return captured;
 }
 
 bool gg_gpu_await(gg_stream stream)
@@ -89,16 +99,28 @@ bool gg_gpu_await(gg_stream stream)
     CUcontext current = NULL;
     if (!gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED || !gg_driver_load() || gg_cu.cuCtxGetCurrent(&current) != CUDA_SUCCESS)
         return true;
-    struct gg_device *const dev = current ? NULL : gg_gpu_default();
-    if (!current && !(dev && gg_gpu_enter(dev)))
-        return true;
+    CUdevice first;
+    CUcontext primary = NULL; /* of a thread without a context the streams are the first GPU's, as the runtime has it */
+    unsigned flags;
+    int in_use = 0;
+    if (!current) {
+        if (gg_cu.cuDeviceGet(&first, 0) != CUDA_SUCCESS || gg_cu.cuDevicePrimaryCtxGetState(first, &flags, &in_use) != CUDA_SUCCESS || !in_use ||
+            gg_cu.cuDevicePrimaryCtxRetain(&primary, first) != CUDA_SUCCESS)
+            return true;
+        if (gg_cu.cuCtxPushCurrent(primary) != CUDA_SUCCESS) {
+            gg_cu.cuDevicePrimaryCtxRelease(first);
+            return true;
+        }
+    }
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult asked = gg_cu.cuStreamIsCapturing(stream, &status);
     const bool captured = asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE;
     if (!captured)
         gg_cu.cuStreamSynchronize(stream);
-    if (dev)
-        gg_gpu_leave();
+    if (primary) {
+        gg_cu.cuCtxPopCurrent(&primary);
+        gg_cu.cuDevicePrimaryCtxRelease(first);
+    }
     return !captured;
 }
 

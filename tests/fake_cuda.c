@@ -32,7 +32,8 @@ struct allocation {
     char *address, *shadow; /* equal for page-locked host memory */
     size_t bytes;
     int device;
-    bool own; /* page-locked memory of the library */
+    bool own;    /* page-locked memory of the library */
+    bool pooled; /* stream-ordered, of no context */
 };
 
 /* How many operations of each stream are sure to have ended, see fake_races.h. */
@@ -263,11 +264,10 @@ static char *see(const void *pointer, size_t bytes, bool must_be_device, const c
     return a.shadow + ((const char *)pointer - a.address);
 }
 
-CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool pooled)
 {
-    ENTER(true);
     int fd = memfd_create("gpu", 0);
-    struct allocation new = {.bytes = bytes};
+    struct allocation new = {.bytes = bytes, .pooled = pooled};
     size_t room = (bytes + 8191) & ~(size_t)4095;
     if (bytes == 0 || fd < 0 || ftruncate(fd, (off_t)room))
         return CUDA_ERROR_INVALID_VALUE;
@@ -281,6 +281,19 @@ CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
     else
         memset(new.shadow, 0xff, bytes); /* NaN: nothing is zero by chance */
     return result;
+}
+
+CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
+{
+    ENTER(true);
+    return allocate(pointer, bytes, false);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) /* at once */
+{
+    (void)stream;
+    ENTER(true);
+    return allocate(pointer, bytes, true);
 }
 
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
@@ -344,7 +357,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
             *(CUmemorytype *)values[i] = !a.address ? 0 : a.address == a.shadow ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
             break;
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = 0; break;
-        case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address ? &f.contexts[a.device] : NULL; break;
+        case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address && !a.pooled ? &f.contexts[a.device] : NULL; break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = a.device; break;
         default: return CUDA_ERROR_INVALID_VALUE;
         }
@@ -483,6 +496,8 @@ TRIVIAL(cuDeviceGetCount, (int *count), false, *count = devices())
 TRIVIAL(cuDeviceGetName, (char *name, int length, CUdevice device), false, (void)device, snprintf(name, (size_t)length, "fake"))
 TRIVIAL(cuDeviceTotalMem, (size_t *bytes, CUdevice device), false, (void)device, *bytes = memory_size())
 TRIVIAL(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device), false, *context = &f.contexts[device])
+TRIVIAL(cuDevicePrimaryCtxRelease, (CUdevice device), false, (void)device)
+TRIVIAL(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active), false, (void)device, *flags = 0, *active = 1)
 TRIVIAL(cuCtxSetCurrent, (CUcontext context), false, contexts += !contexts, stack[contexts - 1] = context)
 TRIVIAL(cuCtxPushCurrent, (CUcontext context), false, pushed++, stack[contexts++] = context)
 TRIVIAL(cuCtxGetCurrent, (CUcontext *context), false, *context = current())

@@ -77,6 +77,8 @@ on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEM
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
 on_fake "values and strips of C" "$bin/t_values" --expect-gpu --residual 385
 on_fake threads "$bin/t_threads" --expect-gpu
+on_fake "beside CUDA" GPUGEMM_MODE=auto "$bin/t_beside"
+on_fake "beside CUDA, on the CPU" GPUGEMM_MODE=cpu "$bin/t_beside"
 on_fake fork "$bin/t_fork" --expect-gpu
 on_fake exit "$bin/t_exit"
 on_fake idle GPUGEMM_PINNED_MEMORY=1M "$bin/t_idle" --expect-gpu # memory is given back 100 times, and ThreadSanitizer clears it each time
