@@ -12,7 +12,7 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
         q.k = 0, q.alpha = 0;
     struct gg_choice choice = gg_select(&q, &dev->arch, gg_config()->kernel);
     outcome->head = outcome->kernel = choice.kernel;
-    outcome->reason = GG_NO_KERNEL;
+    outcome->reason = choice.kernel ? GG_GPU_ERROR : GG_NO_KERNEL;
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;
     gg_gpu_begin_turn(dev);
@@ -22,6 +22,7 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     gg_gpu_end_turn(dev);
     done = done && (!wait || gg_gpu_stream_sync(stream));
     gg_gpu_leave();
-    outcome->reason = done ? GG_IN_PLACE : GG_GPU_ERROR;
+    if (done)
+        outcome->reason = GG_IN_PLACE;
     return done;
 }
