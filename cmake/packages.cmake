@@ -62,7 +62,7 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libgpugemm0)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${libc}")
-set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libopenblas0 | libblas3")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libopenblas0") # netlib's libblas3 is not found when libblas.so.3 is this library
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "BLAS whose matrix products run on an NVIDIA GPU
  Serves sgemm and dgemm under all names on the GPU where that is faster, and

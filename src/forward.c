@@ -190,7 +190,7 @@ static void *find_in_scope_of_importer(const char *name, const void *caller)
             continue;
         void *found = dlsym(scope, calling.dli_sname) == calling.dli_saddr ? dlsym(scope, name) : NULL;
         dlclose(scope);
-        if (found && dladdr(found, &defining) && defining.dli_fbase != self.dli_fbase)
+        if (found && dladdr(found, &defining) && defining.dli_fbase != self.dli_fbase && !gg_real_is_gpugemm(found)) /* they would find ours */
             return found;
     }
     return NULL;

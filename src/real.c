@@ -44,18 +44,27 @@ _Thread_local bool gg_real_asking;
 /* ---- the loader and fork ----------------------------------------------------------------------------------------------------------------- */
 
 /* If a thread is inside the loader during a fork, the child inherits locks that glibc does not release, and libraries whose constructors never end.
- * So fork waits for such threads, but only for a while: the forking thread may hold a lock that they wait for. */
+ * So fork waits for such threads, and they for it, but only for a while: the forking thread may hold a lock that they wait for, or wait, in another
+ * library's handler, for one that they hold. */
+static const int64_t fork_patience = 2000000000, loader_patience = 200000000; /* ns */
 static _Thread_local bool forking; /* this thread holds g.loader's write lock */
 static _Atomic bool forked;        /* this is a child: the program's own threads may have been inside the loader, whose lock of the list of
                                     * objects then stays taken for ever. dl_iterate_phdr waits for it, dladdr does not */
 static _Thread_local int cancel;   /* its cancellation state before it entered */
 static _Thread_local int entered;  /* how often this thread has entered; not 0 at a fork: a library's constructor forks */
+static _Thread_local bool holding; /* it got the read lock when it entered first */
+
+static struct timespec after(int64_t ns)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (t.tv_nsec + ns) / 1000000000, t.tv_nsec = (t.tv_nsec + ns) % 1000000000;
+    return t;
+}
 
 static void before_fork(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 2;
+    const struct timespec until = after(fork_patience);
     forking = !entered && pthread_rwlock_clockwrlock(&g.loader, CLOCK_MONOTONIC, &until) == 0;
 }
 
@@ -70,7 +79,7 @@ static void after_fork(void)
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
     g.loader = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-    for (int i = 0; i < entered; i++) /* this thread will leave as often as it had entered */
+    if (entered && holding) /* this thread will leave */
         pthread_rwlock_rdlock(&g.loader);
     forking = false;
     atomic_store(&forked, true);
@@ -86,20 +95,22 @@ void gg_loader_enter(void)
     pthread_once(&g.forks, watch_forks);
     if (forking)
         return;
-    if (entered == 0) /* a thread cancelled in here would never leave, and forks would wait for it */
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_rwlock_rdlock(&g.loader);
-    entered++;
+    if (entered++ > 0)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* a thread cancelled in here would never leave, and forks would wait for it */
+    const struct timespec until = after(loader_patience);
+    holding = pthread_rwlock_clockrdlock(&g.loader, CLOCK_MONOTONIC, &until) == 0;
 }
 
 void gg_loader_leave(void)
 {
     if (forking)
         return;
-    entered--;
-    pthread_rwlock_unlock(&g.loader);
-    if (entered == 0)
-        pthread_setcancelstate(cancel, NULL);
+    if (--entered > 0)
+        return;
+    if (holding)
+        pthread_rwlock_unlock(&g.loader);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 bool gg_loader_forked(void) { return atomic_load(&forked); }
@@ -178,11 +189,38 @@ static bool is_ours(const char *name, const void *address)
     return ours;
 }
 
+bool gg_real_is_gpugemm(const void *address)
+{
+    Dl_info info;
+    void *object = object_of(address, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    const bool is = object && own_symbol(object, info.dli_fbase, "gpugemm_version");
+    if (object)
+        dlclose(object);
+    return is;
+}
+
+/* Does this address belong to a wrapper (a profiler, say) that comes before us in the search order and calls us as the next one? It is what the
+ * program calls, and lacks the error handler of a whole BLAS. */
+static bool is_wrapper(const char *name, const void *address)
+{
+    Dl_info info;
+    if (strncmp(name, "xerbla", 6) == 0 || dlsym(RTLD_DEFAULT, name) != address || !object_of(address, &info))
+        return false;
+    static const char *const handlers[] = {"xerbla_", "xerbla_64_", "cblas_xerbla", "scipy_xerbla_", "scipy_xerbla_64_"};
+    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    bool wraps = object != NULL;
+    for (size_t i = 0; wraps && i < sizeof handlers / sizeof *handlers; i++)
+        wraps = !own_symbol(object, info.dli_fbase, handlers[i]);
+    if (object)
+        dlclose(object);
+    return wraps;
+}
+
 /* Returns the address of `name`, unless it is ours. Callers may remember what they have used once, so its object is never unloaded. */
 static void *accept(const char *name, void *address)
 {
     Dl_info info;
-    if (!address || is_ours(name, address))
+    if (!address || is_ours(name, address) || is_wrapper(name, address))
         return NULL;
     if (object_of(address, &info) && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) && !atomic_load(&g.path))
         atomic_store(&g.path, info.dli_fname);

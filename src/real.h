@@ -23,6 +23,9 @@ void *gg_real_near(const char *name, const void *caller);
 /* Is this routine in a library that also has dgemm_? A library with a function of its own called dgemm is no BLAS. */
 bool gg_real_in_blas(const void *routine);
 
+/* Is this address in this library or in another copy of it? */
+bool gg_real_is_gpugemm(const void *address);
+
 /* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
 

@@ -24,6 +24,20 @@ for type in s d c z; do
     done
 done
 
+# A wrapper, a profiler say, that comes first and calls the library as the next one: it is not the real BLAS.
+cat > wrapper.c << 'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+double ddot_(const int *n, const double *x, const int *incx, const double *y, const int *incy)
+{
+    double (*next)(const int *, const double *, const int *, const double *, const int *) = dlsym(RTLD_NEXT, "ddot_");
+    return next(n, x, incx, y, incy);
+}
+END
+if ${CC:-cc} -shared -fPIC -o "$work/wrapper.so" wrapper.c -ldl; then
+    LD_PRELOAD=$work/wrapper.so timeout 60 "$TESTERS/xblat1d" > stdout 2> stderr < /dev/null || fail "xblat1d under a wrapper: exit status $?"
+fi
+
 python=/usr/bin/python3
 if [ -e "$debian/lapack/liblapack.so.3" ] && "$python" -c 'import numpy; assert "/dist-packages/" in numpy.__file__' 2> /dev/null; then
     LD_LIBRARY_PATH=$work/blas:$debian/lapack "$python" - > out 2> err << 'END' || { fail "Debian's NumPy:"; cat out err; }

@@ -1,7 +1,9 @@
 /* t_fork.c — gemm in forked children: forked before the first call, forked by a parent that has used the GPU, and a child of that child. All results
- * are right; a child of a parent that uses the GPU is served by the CPU; the parent goes on as before. A hang is ended by alarm. */
+ * are right; a child of a parent that uses the GPU is served by the CPU; the parent goes on as before. A fork whose handler waits for a thread that
+ * is about to call gemm. A hang is ended by alarm. */
 #include "exact.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 static const struct spelling *s, *d;
@@ -40,8 +42,35 @@ static void declining_twice(const char *who)
     declining(who);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a program's own, which its forks take */
+static atomic_bool locked;
+
+static void take(void) { pthread_mutex_lock(&lock); }
+static void give(void) { pthread_mutex_unlock(&lock); }
+
+static void *calls_with_lock(void *unused)
+{
+    take();
+    locked = true;
+    usleep(300000); /* the fork waits for the lock meanwhile, in a handler that runs after the library's own */
+    both("a thread with a lock that a fork waits for");
+    give();
+    return unused;
+}
+
+static void waits_for_caller(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, calls_with_lock, NULL);
+    while (!locked)
+        usleep(1000);
+    in_child("forked after waiting for a caller", both);
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    pthread_atfork(take, give, give); /* before the library's, which are made at its first call */
     bool expect_gpu = open_by_arguments(argc, argv);
     s = spelling_named("sgemm_"), d = spelling_named("cblas_dgemm");
     alarm(240);
@@ -54,6 +83,7 @@ int main(int argc, char **argv)
     uint64_t before = gpu_calls();
     both("parent after its child");
     CHECK(!gpu || gpu_calls() > before, "the parent lost its GPU");
+    waits_for_caller();
     printf("%llu calls on the GPU: %d failures\n", (unsigned long long)gpu_calls(), test_failures);
     return test_failures != 0;
 }
