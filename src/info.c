@@ -76,8 +76,8 @@ static int64_t first_on_gpu(enum gg_type type, const struct gg_facts *f, struct 
 static void print_rates(FILE *out)
 {
     struct gg_facts f = gg_host_facts();
-    fprintf(out, "Rates      CPU %.0f (sgemm) and %.0f (dgemm) GFLOP/s, copies %.0f GB/s up and %.0f down, %.0f us a staged call: %s\n",
-            1e-9 * f.rates->cpu_flops[GG_S], 1e-9 * f.rates->cpu_flops[GG_D], 1e-9 * f.rates->up, 1e-9 * f.rates->down, 1e6 * f.rates->latency,
+    fprintf(out, "Rates      CPU %.0f (sgemm) and %.0f (dgemm) GFLOP/s, %.0f us a staged call: assumed; copies %.0f GB/s up and %.0f down: %s\n",
+            1e-9 * f.rates->cpu_flops[GG_S], 1e-9 * f.rates->cpu_flops[GG_D], 1e6 * f.rates->latency, 1e-9 * f.rates->up, 1e-9 * f.rates->down,
             gg_rates_origin());
     fprintf(out, "Threshold ");
     for (int type = GG_S; type <= GG_D; type++) {

@@ -25,6 +25,7 @@ static struct {
     int threads;
     bool from_file;
     char measured[32]; /* when */
+    char kept[32];     /* the same in the file, as this process has read or written it */
     char gpu[64];      /* the GPU it was measured with */
     char machine[640]; /* all that the rates depend on, as text */
     char path[512];    /* of the file; "": there is none */
@@ -111,10 +112,13 @@ void gg_rates_default(struct gg_rates *rates, int threads)
     rates->start = 0.4; /* cuInit, a context and the first module: 0.2–0.6 s on the H200 machine (2026-11) */
 }
 
+static bool is_newer(void);
+
 static void *save_thread(void *unused)
 {
     (void)unused;
-    gg_rates_save();
+    if (!is_newer())
+        gg_rates_save();
     atomic_store(&g.saving, false);
     return NULL;
 }
@@ -170,10 +174,8 @@ static void count(struct gg_rates *rates, int who, bool holder, const struct gg_
         atomic_store_explicit(since, (float)(enough ? 0 : holder ? before + seconds : -(spent + seconds)), memory_order_relaxed);
 }
 
-/* Limits the factor, so that no mishap turns a side off for ever. */
-static float bounded(double ratio)
+static float bounded(double ratio, double most)
 {
-    const double most = 16;
     return (float)(ratio > most ? most : ratio < 1 / most ? 1 / most : ratio);
 }
 
@@ -185,7 +187,9 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     const bool holder = held == 0 || held == 1 + who;
     const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* a side that is seldom tried has few chances to show what it can do */
     _Atomic float *seen = &rates->seen[who][p->type][shape][work];
-    float old = atomic_load_explicit(seen, memory_order_relaxed), ratio = bounded(seconds / model);
+    float old = atomic_load_explicit(seen, memory_order_relaxed);
+    const double known = old > 0 ? larger((double)old, 1 / (double)old) : 0, most = 16; /* so that no mishap turns a side off for ever */
+    float ratio = bounded(seconds / model, larger(known, most));
     if (holder && old > 0 && ratio > 2 * old) /* usually another program had the processor */
         ratio = 2 * old;
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
@@ -325,7 +329,19 @@ static void read_file(void)
     memcpy(&g.rates, &found, sizeof g.rates);
     strcpy(g.measured, when);
     strcpy(g.gpu, gpu);
+    strcpy(g.kept, when);
     g.from_file = true;
+}
+
+/* Has another process (gpugemm tune) put measurements into the file that this one does not know? */
+static bool is_newer(void)
+{
+    char line[700], when[32];
+    FILE *file = open_file();
+    const bool found = file && fgets(line, sizeof line, file) && fgets(line, sizeof line, file) && sscanf(line, "measured %31s", when) == 1;
+    if (file)
+        fclose(file);
+    return found && strcmp(when, "never") != 0 && strcmp(when, g.kept) != 0;
 }
 
 bool gg_rates_save(void)
@@ -360,7 +376,9 @@ bool gg_rates_save(void)
     bool good = !ferror(file);
     good = fclose(file) == 0 && good;
     good = good && rename(temporary, g.path) == 0; /* a reader sees the old file or the new one, whole */
-    if (!good)
+    if (good)
+        strcpy(g.kept, g.measured);
+    else
         unlink(temporary);
     errno = saved;
     return good;
@@ -368,7 +386,8 @@ bool gg_rates_save(void)
 
 void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds)
 {
-    atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model), memory_order_relaxed);
+    const double most = 90; /* read_line believes none of 100 */
+    atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model, most), memory_order_relaxed);
 }
 
 /* What calls took on the GPU, as multiples of predictions for another GPU or link. */
@@ -413,7 +432,8 @@ static void load(void)
 {
     int saved = errno;
     cpu_set_t cpus;
-    g.threads = sched_getaffinity(0, sizeof cpus, &cpus) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus); /* it fails beyond 1024 */
+    /* Of the process, not of the calling thread, which may be pinned. It fails beyond 1024. */
+    g.threads = sched_getaffinity(getpid(), sizeof cpus, &cpus) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
     gg_rates_default(&g.rates, g.threads);
     describe();
     find_path();
@@ -438,7 +458,7 @@ const char *gg_rates_file(void)
 const char *gg_rates_origin(void)
 {
     gg_rates();
-    return g.measured[0] ? g.measured : "defaults";
+    return gg_rates_measured() ? g.measured : "defaults";
 }
 
 bool gg_rates_measured(void)

@@ -16,6 +16,11 @@ static struct {
     _Atomic int64_t lost; /* nanoseconds that calls have lost because the GPU was not up */
     _Atomic bool warned;  /* about a call that the CPU finished; further ones are only counted */
     _Atomic int staged;   /* calls on host operands that the GPU is serving now */
+    struct {
+        _Atomic int failures; /* of the GPU, one after the other */
+        _Atomic int left;     /* so many calls are not to go there before the next that may */
+        _Atomic bool memory;  /* there was none */
+    } failing[2][GG_SHAPES][GG_WORKS]; /* like calls on host operands */
 } g;
 
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
@@ -101,6 +106,31 @@ static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct
     return dev;
 }
 
+/* Has the GPU failed in like calls, so that this one is not to try again? Then *reason says so. */
+static bool is_failing(const struct gg_gemm *p, enum gg_reason *reason)
+{
+    _Atomic int *left = &g.failing[p->type][gg_shape(p)][gg_work(p)].left;
+    if (atomic_load_explicit(left, memory_order_relaxed) <= 0 || atomic_fetch_sub_explicit(left, 1, memory_order_relaxed) <= 0)
+        return false;
+    *reason = g.failing[p->type][gg_shape(p)][gg_work(p)].memory ? GG_NO_MEMORY : GG_DEAD;
+    return true;
+}
+
+/* A failed attempt costs more than the call. After each the next is put off for twice as many like calls. */
+static void note_outcome(const struct gg_gemm *p, bool good, enum gg_reason reason)
+{
+    const int most = 12;
+    _Atomic int *failures = &g.failing[p->type][gg_shape(p)][gg_work(p)].failures;
+    if (good) {
+        if (atomic_load_explicit(failures, memory_order_relaxed) > 0)
+            atomic_store_explicit(failures, 0, memory_order_relaxed);
+        return;
+    }
+    const int before = atomic_fetch_add_explicit(failures, 1, memory_order_relaxed);
+    g.failing[p->type][gg_shape(p)][gg_work(p)].memory = reason == GG_NO_MEMORY;
+    atomic_store_explicit(&g.failing[p->type][gg_shape(p)][gg_work(p)].left, 1 << (before < most ? before : most), memory_order_relaxed);
+}
+
 static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct gg_record *record)
 {
     const struct gg_gemm *p = request->p;
@@ -140,9 +170,11 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     }
     if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_is_captured(dev, request->stream)))
         return false;
+    const bool staged = d.path == GG_PATH_STAGED, may_decline = staged && !on_gpu && d.reason != GG_GPU_FORCED;
+    if (may_decline && is_failing(p, &record->reason))
+        return false;
     struct gg_outcome outcome = {.reason = d.reason};
-    double start = alone && d.model_gpu > 0 ? gg_now() : 0;
-    const bool staged = d.path == GG_PATH_STAGED;
+    const double start = alone && d.model_gpu > 0 ? gg_now() : 0;
     if (staged)
         atomic_fetch_add_explicit(&g.staged, 1, memory_order_relaxed);
     bool complete = staged ? gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome)
@@ -150,6 +182,8 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     const int others = staged ? atomic_fetch_sub_explicit(&g.staged, 1, memory_order_relaxed) - 1 : 0;
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* otherwise gpu.c has reported it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
+    if (may_decline)
+        note_outcome(p, complete && !outcome.recovered, outcome.reason);
     if (complete) {
         if (start > 0 && others == 0 && !outcome.recovered)
             gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);

@@ -359,8 +359,10 @@ void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size)
     struct gpugemm_stats now = {0};
     uint64_t *const calls[GG_PATHS] = {[GG_PATH_CPU] = &now.cpu, [GG_PATH_DEVICE] = &now.device, [GG_PATH_STAGED] = &now.staged};
     for (int type = GG_S; type <= GG_D; type++)
-        for (int path = 0; path < GG_PATHS; path++)
-            *calls[path] += counted(type, path) - atomic_load(&g.forgotten[type][path]);
+        for (int path = 0; path < GG_PATHS; path++) {
+            const uint64_t forgotten = atomic_load(&g.forgotten[type][path]); /* first, for a reset in between must not make it the larger one */
+            *calls[path] += counted(type, path) - forgotten;
+        }
     now.calls = now.cpu + now.device + now.staged;
     now.recovered = atomic_load(&g.recovered);
     now.bytes_to_gpu = atomic_load(&g.bytes_up);
@@ -372,8 +374,11 @@ void gpugemm_stats_read(struct gpugemm_stats *stats, size_t size)
 void gpugemm_stats_reset(void)
 {
     for (int type = GG_S; type <= GG_D; type++)
-        for (int path = 0; path < GG_PATHS; path++)
-            atomic_store(&g.forgotten[type][path], counted(type, path));
+        for (int path = 0; path < GG_PATHS; path++) {
+            uint64_t calls = counted(type, path), before = atomic_load(&g.forgotten[type][path]);
+            while (before < calls && !atomic_compare_exchange_weak(&g.forgotten[type][path], &before, calls)) /* another reset may have seen more */
+                ;
+        }
     atomic_store(&g.recovered, 0);
     atomic_store(&g.bytes_up, 0);
     atomic_store(&g.bytes_down, 0);
