@@ -181,8 +181,8 @@ static void cblas_xerbla(int64_t info, const char *routine, const char *format, 
  * that has it among its dependencies. NumPy's own xerbla_ is such a case: it is meant for the LAPACK that NumPy loads RTLD_LOCAL. */
 static void *find_in_scope_of_importer(const char *name, const void *caller)
 {
-    Dl_info self, calling, defining;
-    if (!dladdr((const void *)gg_forward_find, &self) || !dladdr(caller, &calling) || !calling.dli_sname)
+    Dl_info calling;
+    if (!dladdr(caller, &calling) || !calling.dli_sname)
         return NULL;
     void *scope;
     for (int i = 0; gg_loaded_object(i, &scope); i++) {
@@ -190,7 +190,7 @@ static void *find_in_scope_of_importer(const char *name, const void *caller)
             continue;
         void *found = dlsym(scope, calling.dli_sname) == calling.dli_saddr ? dlsym(scope, name) : NULL;
         dlclose(scope);
-        if (found && dladdr(found, &defining) && defining.dli_fbase != self.dli_fbase && !gg_real_is_gpugemm(found)) /* they would find ours */
+        if (found && !gg_real_is_gpugemm(found)) /* another copy of the library would find ours */
             return found;
     }
     return NULL;

@@ -189,31 +189,29 @@ static bool is_ours(const char *name, const void *address)
     return ours;
 }
 
-bool gg_real_is_gpugemm(const void *address)
+/* Does the object that contains this address define one of these names itself? -1: it cannot be asked (the main program). */
+static int defines(const void *address, const char *const *names, size_t count)
 {
     Dl_info info;
     void *object = object_of(address, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    const bool is = object && own_symbol(object, info.dli_fbase, "gpugemm_version");
-    if (object)
-        dlclose(object);
-    return is;
+    if (!object)
+        return -1;
+    bool found = false;
+    for (size_t i = 0; !found && i < count; i++)
+        found = own_symbol(object, info.dli_fbase, names[i]);
+    dlclose(object);
+    return found;
 }
+
+bool gg_real_is_gpugemm(const void *address) { return defines(address, (const char *const[]){"gpugemm_version"}, 1) > 0; }
 
 /* Does this address belong to a wrapper (a profiler, say) that comes before us in the search order and calls us as the next one? It is what the
  * program calls, and lacks the error handler of a whole BLAS. */
 static bool is_wrapper(const char *name, const void *address)
 {
-    Dl_info info;
-    if (strncmp(name, "xerbla", 6) == 0 || dlsym(RTLD_DEFAULT, name) != address || !object_of(address, &info))
-        return false;
     static const char *const handlers[] = {"xerbla_", "xerbla_64_", "cblas_xerbla", "scipy_xerbla_", "scipy_xerbla_64_"};
-    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    bool wraps = object != NULL;
-    for (size_t i = 0; wraps && i < sizeof handlers / sizeof *handlers; i++)
-        wraps = !own_symbol(object, info.dli_fbase, handlers[i]);
-    if (object)
-        dlclose(object);
-    return wraps;
+    return strncmp(name, "xerbla", 6) != 0 && dlsym(RTLD_DEFAULT, name) == address &&
+           defines(address, handlers, sizeof handlers / sizeof *handlers) == 0;
 }
 
 /* Returns the address of `name`, unless it is ours. Callers may remember what they have used once, so its object is never unloaded. */
@@ -324,12 +322,8 @@ void *gg_real_find(const char *name, const void *caller)
 
 bool gg_real_in_blas(const void *routine)
 {
-    Dl_info info;
     gg_loader_enter();
-    void *object = object_of(routine, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    const bool in_blas = object && own_symbol(object, info.dli_fbase, "dgemm_");
-    if (object)
-        dlclose(object);
+    const bool in_blas = defines(routine, (const char *const[]){"dgemm_"}, 1) > 0;
     gg_loader_leave();
     return in_blas;
 }

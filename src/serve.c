@@ -16,7 +16,7 @@ static struct {
     _Atomic int64_t lost; /* nanoseconds that calls have lost because the GPU was not up */
     _Atomic bool warned;  /* about a call that the CPU finished; further ones are only counted */
     _Atomic int staged;   /* calls on host operands that the GPU is serving now */
-    struct {
+    struct failing {
         _Atomic int failures; /* of the GPU, one after the other */
         _Atomic int left;     /* so many calls are not to go there before the next that may */
         _Atomic bool memory;  /* there was none */
@@ -106,13 +106,15 @@ static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct
     return dev;
 }
 
+static struct failing *failing_of(const struct gg_gemm *p) { return &g.failing[p->type][gg_shape(p)][gg_work(p)]; }
+
 /* Has the GPU failed in like calls, so that this one is not to try again? Then *reason says so. */
 static bool is_failing(const struct gg_gemm *p, enum gg_reason *reason)
 {
-    _Atomic int *left = &g.failing[p->type][gg_shape(p)][gg_work(p)].left;
-    if (atomic_load_explicit(left, memory_order_relaxed) <= 0 || atomic_fetch_sub_explicit(left, 1, memory_order_relaxed) <= 0)
+    struct failing *f = failing_of(p);
+    if (atomic_load_explicit(&f->left, memory_order_relaxed) <= 0 || atomic_fetch_sub_explicit(&f->left, 1, memory_order_relaxed) <= 0)
         return false;
-    *reason = g.failing[p->type][gg_shape(p)][gg_work(p)].memory ? GG_NO_MEMORY : GG_DEAD;
+    *reason = f->memory ? GG_NO_MEMORY : GG_DEAD;
     return true;
 }
 
@@ -120,15 +122,15 @@ static bool is_failing(const struct gg_gemm *p, enum gg_reason *reason)
 static void note_outcome(const struct gg_gemm *p, bool good, enum gg_reason reason)
 {
     const int most = 12;
-    _Atomic int *failures = &g.failing[p->type][gg_shape(p)][gg_work(p)].failures;
+    struct failing *f = failing_of(p);
     if (good) {
-        if (atomic_load_explicit(failures, memory_order_relaxed) > 0)
-            atomic_store_explicit(failures, 0, memory_order_relaxed);
+        if (atomic_load_explicit(&f->failures, memory_order_relaxed) > 0)
+            atomic_store_explicit(&f->failures, 0, memory_order_relaxed);
         return;
     }
-    const int before = atomic_fetch_add_explicit(failures, 1, memory_order_relaxed);
-    g.failing[p->type][gg_shape(p)][gg_work(p)].memory = reason == GG_NO_MEMORY;
-    atomic_store_explicit(&g.failing[p->type][gg_shape(p)][gg_work(p)].left, 1 << (before < most ? before : most), memory_order_relaxed);
+    const int before = atomic_fetch_add_explicit(&f->failures, 1, memory_order_relaxed);
+    f->memory = reason == GG_NO_MEMORY;
+    atomic_store_explicit(&f->left, 1 << (before < most ? before : most), memory_order_relaxed);
 }
 
 static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct gg_record *record)
