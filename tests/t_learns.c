@@ -1,0 +1,201 @@
+/* t_learns.c — what calls teach, on a fake GPU that is far slower than the file of rates says: several threads find the CPU as one does, a GPU that
+ * fails is left alone for longer and longer, and what `gpugemm tune` has measured meanwhile is kept. And statistics that are read while they are
+ * reset are numbers of calls.
+ *
+ *   t_learns --lib PATH
+ *
+ * The driver must be fail_cuda.c's, in front of fake_cuda.c. Each part is a process of its own. */
+#include <dlfcn.h>
+#include <glob.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "../include/gpugemm.h"
+#include "faults.h"
+#include "test.h"
+
+enum { N = 150 };
+typedef void gemm(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
+                  const int *, const double *, double *, const int *);
+static const char *lib;
+static char folder[] = "/tmp/t_learns.XXXXXX", file[256];
+static gemm *dgemm;
+static __typeof__(gpugemm_stats_read) *stats_read;
+static __typeof__(gpugemm_stats_reset) *stats_reset;
+static struct faults *driver;
+
+/* Loads the library and starts the GPU. */
+static void open_library(void)
+{
+    void *library = dlopen(lib, RTLD_NOW | RTLD_GLOBAL), *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+    dgemm = library ? (gemm *)dlsym(library, "dgemm_") : NULL;
+    stats_read = library ? (__typeof__(stats_read))dlsym(library, "gpugemm_stats_read") : NULL;
+    stats_reset = library ? (__typeof__(stats_reset))dlsym(library, "gpugemm_stats_reset") : NULL;
+    int (*const warmup)(void) = library ? (int (*)(void))dlsym(library, "gpugemm_warmup") : NULL;
+    driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
+    if (!dgemm || !stats_read || !stats_reset || !warmup || !driver) {
+        fprintf(stderr, "%s or the driver lacks names\n", lib);
+        _exit(2);
+    }
+    if (warmup())
+        _exit(SKIP);
+}
+
+static void *calls(void *count)
+{
+    const int n = N;
+    const double one = 1, zero = 0;
+    double *x = calloc(3 * N * N, sizeof *x);
+    for (long i = 0; i < *(long *)count; i++)
+        dgemm("N", "N", &n, &n, &n, &one, x, &n, x + N * N, &n, &zero, x + 2 * N * N, &n);
+    free(x);
+    return NULL;
+}
+
+/* Calls by so many threads at once; returns how many of all the GPU has served. */
+static unsigned long run(int threads, long each)
+{
+    pthread_t t[8];
+    struct gpugemm_stats s;
+    stats_reset();
+    for (int i = 0; i < threads; i++)
+        pthread_create(&t[i], NULL, calls, &each);
+    for (int i = 0; i < threads; i++)
+        pthread_join(t[i], NULL);
+    stats_read(&s, sizeof s);
+    return s.staged;
+}
+
+static void crowd(void)
+{
+    open_library();
+    for (int threads = 2; threads <= 4; threads += 2) {
+        const unsigned long first = run(threads, 1000), then = run(threads, 1000), all = (unsigned long)threads * 1000;
+        printf("%d threads: %lu and %lu of %lu calls on the slow GPU\n", threads, first, then, all);
+        CHECK(first < all / 2 && then < all / 10, "%d threads stay on the slow GPU", threads);
+    }
+}
+
+static void failing(void)
+{
+    open_library();
+    int launch = 0;
+    while (strcmp(driver->names[launch], "cuLaunchKernel") && launch < driver->functions - 1)
+        launch++;
+    driver->function = launch;
+    driver->nth = 1;
+    driver->error = 701; /* for lack of resources */
+    driver->mode = FAULT_FUNCTION;
+    driver->armed = true;
+    run(1, 2000);
+    printf("%lu launches by 2000 calls that fail\n", driver->calls[launch]);
+    CHECK(driver->calls[launch] > 5 && driver->calls[launch] < 60, "%lu launches", driver->calls[launch]);
+    driver->armed = false;
+    CHECK(run(1, 5000) > 0, "the GPU works again, and is not asked");
+}
+
+/* The file's text, with another stamp. */
+static void stamp(void)
+{
+    char text[16384], command[600];
+    snprintf(command, sizeof command, "sed -i 's/^measured [^ ]*/measured 2001-01-01T00:00:00Z/' %s", file);
+    open_library();
+    CHECK(system(command) == 0, "%s", command);
+    run(1, 3000); /* learnt ratios are saved after 256, 512, ... observations */
+    usleep(100000);
+    FILE *f = fopen(file, "r");
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
+    CHECK(strstr(text, "measured 2001-01-01"), "a measurement of another process has been overwritten");
+}
+
+static void saved(void)
+{
+    char text[16384];
+    open_library();
+    run(1, 3000);
+    usleep(100000);
+    FILE *f = fopen(file, "r");
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
+    CHECK(strstr(text, "\ntook "), "what calls took has not been saved");
+}
+
+static _Atomic bool ended;
+
+static void *tiny(void *unused)
+{
+    const int n = 1;
+    const double one = 1, zero = 0;
+    double x[3] = {0};
+    while (!ended)
+        dgemm("N", "N", &n, &n, &n, &one, x, &n, x + 1, &n, &zero, x + 2, &n);
+    return unused;
+}
+
+static void *resets(void *unused)
+{
+    while (!ended)
+        stats_reset();
+    return unused;
+}
+
+static void statistics(void)
+{
+    pthread_t t[3];
+    struct gpugemm_stats s;
+    long absurd = 0;
+    open_library();
+    pthread_create(&t[0], NULL, tiny, NULL);
+    pthread_create(&t[1], NULL, resets, NULL);
+    pthread_create(&t[2], NULL, resets, NULL);
+    for (int i = 0; i < 200000; i++) {
+        stats_read(&s, sizeof s);
+        absurd += s.calls >> 62 != 0;
+    }
+    ended = true;
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    CHECK(absurd == 0, "%ld of 200000 reads are absurd", absurd);
+}
+
+/* In a process of its own, with a file of rates that promise a fast GPU and a slow CPU. */
+static int part(void (*body)(void))
+{
+    char command[600];
+    snprintf(command, sizeof command, "sed -i '/^took/d; s/^\\(up\\|down\\|pinned\\) .*/\\1 4e10/; s/^cpu_dgemm .*/cpu_dgemm 1e10/' %s", file);
+    if (*file && system(command))
+        return 1;
+    const pid_t child = fork();
+    if (!child) {
+        body();
+        fflush(stdout);
+        _exit(test_failures != 0);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int main(int argc, char **argv)
+{
+    lib = argc == 3 ? argv[2] : "libgpugemm.so.0";
+    if (!mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1) || setenv("GPUGEMM_MODE", "auto", 1))
+        return 1;
+    int failed = part(open_library); /* makes the file */
+    char pattern[64];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
+    if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
+        snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
+        void (*const parts[])(void) = {crowd, failing, stamp, saved, statistics};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            failed |= part(parts[i]);
+        unlink(file);
+    } else if (failed == 0) {
+        failed = 1;
+    }
+    snprintf(pattern, sizeof pattern, "%s/gpugemm", folder);
+    rmdir(pattern), rmdir(folder);
+    printf("%s\n", failed ? "FAILED" : "ok");
+    return failed;
+}
