@@ -40,12 +40,19 @@ static struct gg_decision too_small(const struct gg_gemm *p, const struct gg_rat
     return d;
 }
 
-/* Could any memory hold the operands? If not, byte counts overflow, and the later stages are not made for that. */
-static bool is_possible(const struct gg_gemm *p)
+/* Could any memory hold `lines` lines, `ld` apart? If not, byte counts overflow, and the later stages are not made for that. Nothing is `ld` away
+ * from the last line. */
+static bool is_possible(enum gg_type type, int64_t lines, int64_t extent, int64_t ld)
 {
-    const double most = 0x1p60 / (double)gg_size(p->type);
-    double a = (double)p->lda * (double)(p->a_kmajor ? p->m : p->k), b = (double)p->ldb * (double)(p->b_kmajor ? p->n : p->k);
-    return (double)p->ldc * (double)p->n < most && (gg_is_empty(p) || (a < most && b < most));
+    const double size = (double)gg_size(type);
+    return size * (double)ld <= 0x1p61 && size * ((double)ld * (double)(lines - 1) + (double)extent) < 0x1p60;
+}
+
+static bool are_possible(const struct gg_gemm *p)
+{
+    return is_possible(p->type, p->n, p->m, p->ldc) &&
+           (gg_is_empty(p) || (is_possible(p->type, p->a_kmajor ? p->m : p->k, p->a_kmajor ? p->k : p->m, p->lda) &&
+                               is_possible(p->type, p->b_kmajor ? p->n : p->k, p->b_kmajor ? p->k : p->n, p->ldb)));
 }
 
 /* The reason why the GPU can serve no call, or GG_OK. */
@@ -70,7 +77,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
 
     if (p->m == 0 || p->n == 0 || (empty && p->beta == 1 && any))
         return cpu(GG_EMPTY);
-    if (!is_possible(p))
+    if (!are_possible(p))
         return cpu(GG_TOO_LARGE);
     if (empty && f->c == GG_PEER) /* not aligned to its elements: no kernel can scale it, and with nothing to multiply it is not staged */
         return cpu(GG_NO_KERNEL);
@@ -101,11 +108,13 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
 
     const struct gg_rates *rates = f->rates;
     const bool pinned[] = {f->a == GG_PINNED, f->b == GG_PINNED, f->c == GG_PINNED};
-    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k, seen_cpu = seen(p, rates, GG_ON_CPU), seen_gpu = seen(p, rates, GG_ON_GPU);
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k, seen_cpu = seen(p, rates, GG_ON_CPU), seen_crowd = seen(p, rates, GG_IN_CROWD);
+    const double seen_gpu = f->crowded && seen_crowd > 0 ? seen_crowd : seen(p, rates, GG_ON_GPU);
     const bool forced = f->mode == GG_MODE_GPU;
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
-    if (!forced && gg_staged_model(p, rates, pinned, 0) >= WORTH_TRYING * d.seconds_cpu) /* the copies alone take too long, whichever kernel */
+    const double faster = seen_gpu > 0 && seen_gpu < 1 ? seen_gpu : 1; /* slower does not count here, for nothing that follows could put it right */
+    if (!forced && gg_staged_model(p, rates, pinned, 0) * faster >= WORTH_TRYING * d.seconds_cpu) /* copies alone take too long, whichever kernel */
         return too_small(p, rates);
     if (up) {
         const struct gg_gemm staged = gg_as_staged(*p);
@@ -130,7 +139,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         const bool known = (gpu ? seen_cpu : seen_gpu) > 0;
         const bool doubtful = gpu ? gg_rates_doubtful(rates, GG_ON_CPU, p, d.model_cpu, d.seconds_cpu)
                                   : gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu);
-        if (f->may_try && (known ? doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) : cost < WORTH_TRYING)) {
+        if (f->may_try && (known || f->crowded ? doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) : cost < WORTH_TRYING)) {
             gpu = !gpu;
             d.reason = GG_TRIAL;
         }

@@ -36,6 +36,7 @@ expect 64 'no command frobnicate' frobnicate
 expect 64 'Try .gpugemm info' info --frobnicate
 
 expect 0 'CPU BLAS +/' info
+expect 0 'staged call: assumed; copies .* down: ([0-9-]+T|defaults$)' info # only what is measured has a date
 if "$gpugemm" info | grep -q 'kernels for '; then # an OpenBLAS: the CPU's speed depends on which processor's kernels it runs
     OPENBLAS_CORETYPE=Prescott expect 0 'kernels for Prescott' info
     OPENBLAS_CORETYPE=Prescott expect 0 'set OPENBLAS_CORETYPE=' info

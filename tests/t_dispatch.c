@@ -129,6 +129,53 @@ static void tries(void)
     }
 }
 
+/* A crowd of threads on the GPU, where a call alone takes 28 us, as on a CPU that takes 40, and each takes `share` of its time beside the others. One
+ * call in ten finds nobody else on the GPU. Returns the percentage of the crowd's later calls that the GPU serves. */
+static int crowd(double share)
+{
+    const struct gg_gemm p = square(96);
+    struct gg_facts f = after_calls(&p, 40e-6, 28e-6);
+    int on_gpu = 0, calls = 0;
+    for (int i = 0; i < 40000; i++) {
+        f.crowded = i % 10 != 0;
+        f.may_try = !f.crowded || i % 100 == 1; /* not many at a time */
+        const struct gg_decision d = gg_dispatch(&p, &f);
+        const bool gpu = d.path == GG_PATH_STAGED;
+        if (d.reason != GG_TRIAL)
+            gg_rates_hold(gpu ? GG_ON_GPU : GG_ON_CPU, &p);
+        gg_rates_see(!gpu ? GG_ON_CPU : f.crowded ? GG_IN_CROWD : GG_ON_GPU, &p, gpu ? d.model_gpu : d.model_cpu,
+                     !gpu ? 40e-6 : f.crowded ? share : 28e-6);
+        on_gpu += i >= 20000 && f.crowded && gpu;
+        calls += i >= 20000 && f.crowded;
+    }
+    return 100 * on_gpu / calls;
+}
+
+/* Calls that share the GPU well stay there; a crowd that has only been slower than predicted leaves, and one whose CPU is the faster finds out. */
+static void crowds(void)
+{
+    CHECK(crowd(7e-6) > 95);
+    CHECK(crowd(500e-6) < 10);
+    CHECK(crowd(45e-6) < 50);
+
+    const struct gg_gemm p = square(300);
+    gg_rates_default(gg_rates(), 16);
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+    f.rates = gg_rates();
+    f.crowded = true; /* and never alone: nothing is known of the CPU */
+    int on_cpu = 0;
+    for (int i = 0; i < 20000; i++) {
+        f.may_try = i % 100 == 1;
+        const struct gg_decision d = gg_dispatch(&p, &f);
+        const bool gpu = d.path == GG_PATH_STAGED;
+        if (d.reason != GG_TRIAL)
+            gg_rates_hold(gpu ? GG_ON_GPU : GG_ON_CPU, &p);
+        gg_rates_see(gpu ? GG_IN_CROWD : GG_ON_CPU, &p, gpu ? d.model_gpu : d.model_cpu, gpu ? d.model_gpu : d.model_gpu / 4);
+        on_cpu += !gpu && i >= 10000;
+    }
+    CHECK(on_cpu > 9500);
+}
+
 int main(void)
 {
     gg_rates_default(&rates, 16);
@@ -225,6 +272,7 @@ int main(void)
     ready.may_try = false;
     tries();
     woken_threads();
+    crowds();
 
     /* The GPU is started when the time lost without it reaches half of what starting takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);
@@ -266,6 +314,28 @@ int main(void)
     p = (struct gg_gemm){.type = GG_D, .b_kmajor = true, .m = 2, .n = 1024, .k = 74, .lda = 2, .ldb = 74, .ldc = 2, .alpha = 1};
     gg_rates_default(&fresh, 2);
     CHECK(gg_dispatch(&p, &first).path == GG_PATH_CPU && gg_dispatch(&p, &first).reason == GG_TOO_SMALL);
+
+    /* The CPU is fast and the GPU known to be faster than its model: the copies alone, by the model, do not speak against it. */
+    p = square(512);
+    gg_rates_default(&fresh, 16);
+    fresh.up = fresh.down = 1e9;
+    fresh.seen[GG_ON_GPU][p.type][gg_shape(&p)][gg_work(&p)] = 0.07f;
+    CHECK(gg_dispatch(&p, &first).path == GG_PATH_STAGED);
+
+    /* A measurement that is far from the model is kept, and calls confirm it. */
+    gg_rates_learn(GG_ON_GPU, &p, 1e-3, 40e-3);
+    for (int i = 0; i < 10; i++)
+        gg_rates_see(GG_ON_GPU, &p, 1e-3, 40e-3);
+    CHECK(gg_rates()->seen[GG_ON_GPU][p.type][gg_shape(&p)][gg_work(&p)] > 39);
+
+    /* Nothing is ld away from the last line. */
+    first = facts(GG_MODE_AUTO, GG_GPU_READY);
+    first.a = first.b = first.c = GG_DEVICE;
+    const int64_t far = INT64_C(1) << 57;
+    p = (struct gg_gemm){.type = GG_D, .b_kmajor = true, .m = 2, .n = 1, .k = 1, .lda = far, .ldb = 1, .ldc = far, .alpha = 1};
+    CHECK(gg_dispatch(&p, &first).reason == GG_IN_PLACE);
+    p.n = 3;
+    CHECK(gg_dispatch(&p, &first).reason == GG_TOO_LARGE);
 
     /* Absurd sizes get an answer too. */
     p = square(INT64_MAX / 2);
