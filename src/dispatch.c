@@ -108,8 +108,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
 
     const struct gg_rates *rates = f->rates;
     const bool pinned[] = {f->a == GG_PINNED, f->b == GG_PINNED, f->c == GG_PINNED};
-    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k, seen_cpu = seen(p, rates, GG_ON_CPU), seen_crowd = seen(p, rates, GG_IN_CROWD);
-    const double seen_gpu = f->crowded && seen_crowd > 0 ? seen_crowd : seen(p, rates, GG_ON_GPU);
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k, seen_cpu = seen(p, rates, GG_ON_CPU), seen_gpu = seen(p, rates, GG_ON_GPU);
     const bool forced = f->mode == GG_MODE_GPU;
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen_cpu);
@@ -139,7 +138,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         const bool known = (gpu ? seen_cpu : seen_gpu) > 0;
         const bool doubtful = gpu ? gg_rates_doubtful(rates, GG_ON_CPU, p, d.model_cpu, d.seconds_cpu)
                                   : gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu);
-        if (f->may_try && (known || f->crowded ? doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) : cost < WORTH_TRYING)) {
+        if (f->may_try && (known ? doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) : cost < WORTH_TRYING)) {
             gpu = !gpu;
             d.reason = GG_TRIAL;
         }

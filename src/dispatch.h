@@ -17,7 +17,6 @@ struct gg_facts {
     const char *kernel;              /* GPUGEMM_KERNEL */
     const struct gg_rates *rates;
     double lost;                     /* seconds that calls have lost so far because the GPU was not up */
-    bool crowded;                    /* the GPU serves other calls on host operands now */
     bool may_try;                    /* this call may go to the slower side, which happens once or twice to learn its speed for later calls */
 };
 

@@ -184,24 +184,17 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     /* It is quick to believe that something is fast and slow to believe that it is slow, because a call is often slow for reasons of its own. */
     struct gg_rates *rates = gg_rates();
     const int shape = gg_shape(p), work = gg_work(p), held = atomic_load_explicit(&rates->held[p->type][shape][work], memory_order_relaxed);
-    const int side = who == GG_ON_CPU ? GG_ON_CPU : GG_ON_GPU;
-    const bool holder = held == 0 || held == 1 + side;
+    const bool holder = held == 0 || held == 1 + who;
     const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* a side that is seldom tried has few chances to show what it can do */
-    _Atomic float *seen = &rates->seen[who][p->type][shape][work], *crowd = &rates->seen[GG_IN_CROWD][p->type][shape][work];
-    float old = atomic_load_explicit(seen, memory_order_relaxed), others = atomic_load_explicit(crowd, memory_order_relaxed);
-    if (who == GG_IN_CROWD && old == 0) { /* all of a crowd may be first at once: the new is weighed against what is believed so far */
-        const float alone = atomic_load_explicit(&rates->seen[GG_ON_GPU][p->type][shape][work], memory_order_relaxed);
-        old = alone > 0 ? alone : 1;
-    }
+    _Atomic float *seen = &rates->seen[who][p->type][shape][work];
+    float old = atomic_load_explicit(seen, memory_order_relaxed);
     const double known = old > 0 ? larger((double)old, 1 / (double)old) : 0, most = 16; /* so that no mishap turns a side off for ever */
     float ratio = bounded(seconds / model, larger(known, most));
     if (holder && old > 0 && ratio > 2 * old) /* usually another program had the processor */
         ratio = 2 * old;
     float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
-    count(rates, side, holder, p, model, seconds);
+    count(rates, who, holder, p, model, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
-    if (who == GG_ON_GPU && others > 0) /* a crowd that avoids the GPU does not see that it has become faster */
-        atomic_store_explicit(crowd, others + (ratio - others) / 64, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;
     if (count >= 256 && (count & (count - 1)) == 0 && gg_config()->mode == GG_MODE_AUTO /* forced mode is for tests, which run many at a time */ &&
         gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.saving, true) && !gg_thread_start(save_thread, NULL))
@@ -324,7 +317,7 @@ static FILE *open_file(void)
 static void read_file(void)
 {
     char when[32] = "", gpu[64] = "";
-    static struct gg_rates found; /* static: 9 KB, and callers may have small stacks */
+    static struct gg_rates found; /* static: 7 KB, and callers may have small stacks */
     FILE *file = open_file();
     if (!file)
         return;
@@ -397,11 +390,11 @@ void gg_rates_learn(int who, const struct gg_gemm *p, double model, double secon
     atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model, most), memory_order_relaxed);
 }
 
-/* What calls took on the GPU, alone and in a crowd, as multiples of predictions for another GPU or link. */
+/* What calls took on the GPU, as multiples of predictions for another GPU or link. */
 static void forget_gpu(struct gg_rates *rates)
 {
     _Atomic float *const seen = &rates->seen[GG_ON_GPU][0][0][0];
-    for (int i = 0; i < 2 * 2 * GG_SHAPES * GG_WORKS; i++)
+    for (int i = 0; i < 2 * GG_SHAPES * GG_WORKS; i++)
         atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
 }
 
@@ -439,7 +432,7 @@ static void load(void)
 {
     int saved = errno;
     cpu_set_t cpus;
-    /* It fails beyond 1024. Of the process and not of this thread, which may be pinned while the CPU BLAS's are not. */
+    /* Of the process, not of the calling thread, which may be pinned. It fails beyond 1024. */
     g.threads = sched_getaffinity(getpid(), sizeof cpus, &cpus) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
     gg_rates_default(&g.rates, g.threads);
     describe();

@@ -11,11 +11,7 @@
 /* Like calls have a class in common: their type, their shape (gg_shape), and their work (gg_work), the interval between 2^i and 1.5 2^i, or 1.5 2^i
  * and 2^(i+1), in which their multiply-adds lie. The side (CPU or GPU) that serves like calls at present is their holder. */
 enum { GG_SHAPES = 4, GG_WORKS = 64 };
-enum {
-    GG_ON_CPU,
-    GG_ON_GPU,
-    GG_IN_CROWD, /* on the GPU beside other calls on host operands. A call's time is then its share: divided by the number of calls at once */
-};
+enum { GG_ON_CPU, GG_ON_GPU };
 
 struct gg_rates {
     _Atomic double up, down;      /* bytes/s between pageable memory and the GPU, staged */
@@ -29,9 +25,9 @@ struct gg_rates {
     _Atomic double cpu_team;      /* additional seconds when the call is large enough for all threads */
     double cpu_threads;           /* the number of threads; not in the file, which is for one such number */
     _Atomic double start;         /* seconds to bring the GPU up */
-    /* Times of like calls as multiples of the model's prediction: [CPU, GPU or crowd][type][shape][work]. 0: none yet; negative: one call, which bore
-     * the cost of being the first. */
-    _Atomic float seen[3][2][GG_SHAPES][GG_WORKS];
+    /* Times of like calls as multiples of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: one call, which bore the
+     * cost of being the first. */
+    _Atomic float seen[2][2][GG_SHAPES][GG_WORKS];
     _Atomic signed char held[2][GG_SHAPES][GG_WORKS]; /* the holder of like calls: 1 + GG_ON_CPU or GG_ON_GPU; 0: nobody yet */
     /* When to try the other side again. `since`: seconds that like calls have spent on the holder's side since the other was tried last; negative:
      * the other side is being tried, and has taken so long. `content`: how many tries have changed nothing. */

@@ -16,7 +16,6 @@ static struct {
     _Atomic int64_t lost; /* nanoseconds that calls have lost because the GPU was not up */
     _Atomic bool warned;  /* about a call that the CPU finished; further ones are only counted */
     _Atomic int staged;   /* calls on host operands that the GPU is serving now */
-    _Atomic double next;  /* when one of a crowd of calls may go to the slower side to learn its speed */
     struct failing {
         _Atomic int failures; /* of the GPU, in a row */
         _Atomic int left;     /* so many calls do not go there before the next that may */
@@ -103,18 +102,8 @@ static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
-    facts->crowded = atomic_load_explicit(&g.staged, memory_order_relaxed) > 0;
-    facts->may_try = !facts->crowded || gg_now() > atomic_load_explicit(&g.next, memory_order_relaxed);
+    facts->may_try = atomic_load_explicit(&g.staged, memory_order_relaxed) == 0;
     return dev;
-}
-
-/* Trials of a crowd: one at a time, or they would measure one another. The end of one on the CPU is not seen here, so they only begin so far
- * apart. */
-static bool claim_try(void)
-{
-    const double apart = 10e-3, now = gg_now();
-    double next = atomic_load_explicit(&g.next, memory_order_relaxed);
-    return now > next && atomic_compare_exchange_strong(&g.next, &next, now + apart);
 }
 
 static struct failing *failing_of(const struct gg_gemm *p) { return &g.failing[p->type][gg_shape(p)][gg_work(p)]; }
@@ -163,14 +152,12 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
         dev = gather(p, to_nearest, where, &facts);
         d = gg_dispatch(p, &facts);
     }
-    if (d.reason == GG_TRIAL && facts.crowded && !claim_try()) {
-        facts.may_try = false;
-        d = gg_dispatch(p, &facts);
-    }
     record->reason = d.reason = d.wait > 0 ? GG_STARTING : d.reason; /* still to wait: it has waited in vain */
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
-    record->model = d.path == GG_PATH_CPU ? d.model_cpu : 0;
+    /* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. */
+    const bool alone = facts.may_try;
+    record->model = alone && d.path == GG_PATH_CPU ? d.model_cpu : 0;
     if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
         atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d.seconds_cpu - d.seconds_gpu)), memory_order_relaxed);
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
@@ -188,8 +175,9 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     if (may_decline && is_failing(p, &record->reason))
         return false;
     struct gg_outcome outcome = {.reason = d.reason};
-    const double start = d.model_gpu > 0 ? gg_now() : 0;
-    const int before = staged ? atomic_fetch_add_explicit(&g.staged, 1, memory_order_relaxed) : 0;
+    const double start = alone && d.model_gpu > 0 ? gg_now() : 0;
+    if (staged)
+        atomic_fetch_add_explicit(&g.staged, 1, memory_order_relaxed);
     bool complete = staged ? gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome)
                            : gg_device_gemm(dev, p, request->stream, request->wait, &outcome);
     const int others = staged ? atomic_fetch_sub_explicit(&g.staged, 1, memory_order_relaxed) - 1 : 0;
@@ -198,11 +186,8 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     if (may_decline)
         note_outcome(p, complete && !outcome.recovered, outcome.reason);
     if (complete) {
-        /* The time of a call that runs beside others says nothing about its time alone. Its share of that time tells whether the crowd would be
-         * better off on the CPU: calls that share the GPU well have short shares, however long they take. */
-        const int crowd = 1 + (before > others ? before : others);
-        if (start > 0 && !outcome.recovered)
-            gg_rates_see(crowd == 1 ? GG_ON_GPU : GG_IN_CROWD, p, d.model_gpu, (gg_now() - start) / crowd);
+        if (start > 0 && others == 0 && !outcome.recovered)
+            gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);
         record->path = d.path;
         record->kernel = outcome.kernel;
         record->uncertified = outcome.kernel != outcome.head ? outcome.head : NULL;

@@ -129,53 +129,6 @@ static void tries(void)
     }
 }
 
-/* A crowd of threads on the GPU, where a call alone takes 28 us, as on a CPU that takes 40, and each takes `share` of its time beside the others. One
- * call in ten finds nobody else on the GPU. Returns the percentage of the crowd's later calls that the GPU serves. */
-static int crowd(double share)
-{
-    const struct gg_gemm p = square(96);
-    struct gg_facts f = after_calls(&p, 40e-6, 28e-6);
-    int on_gpu = 0, calls = 0;
-    for (int i = 0; i < 40000; i++) {
-        f.crowded = i % 10 != 0;
-        f.may_try = !f.crowded || i % 100 == 1; /* not many at a time */
-        const struct gg_decision d = gg_dispatch(&p, &f);
-        const bool gpu = d.path == GG_PATH_STAGED;
-        if (d.reason != GG_TRIAL)
-            gg_rates_hold(gpu ? GG_ON_GPU : GG_ON_CPU, &p);
-        gg_rates_see(!gpu ? GG_ON_CPU : f.crowded ? GG_IN_CROWD : GG_ON_GPU, &p, gpu ? d.model_gpu : d.model_cpu,
-                     !gpu ? 40e-6 : f.crowded ? share : 28e-6);
-        on_gpu += i >= 20000 && f.crowded && gpu;
-        calls += i >= 20000 && f.crowded;
-    }
-    return 100 * on_gpu / calls;
-}
-
-/* Calls that share the GPU well stay there; a crowd that has only been slower than predicted leaves, and one whose CPU is the faster finds out. */
-static void crowds(void)
-{
-    CHECK(crowd(7e-6) > 95);
-    CHECK(crowd(500e-6) < 10);
-    CHECK(crowd(45e-6) < 50);
-
-    const struct gg_gemm p = square(300);
-    gg_rates_default(gg_rates(), 16);
-    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
-    f.rates = gg_rates();
-    f.crowded = true; /* and never alone: nothing is known of the CPU */
-    int on_cpu = 0;
-    for (int i = 0; i < 20000; i++) {
-        f.may_try = i % 100 == 1;
-        const struct gg_decision d = gg_dispatch(&p, &f);
-        const bool gpu = d.path == GG_PATH_STAGED;
-        if (d.reason != GG_TRIAL)
-            gg_rates_hold(gpu ? GG_ON_GPU : GG_ON_CPU, &p);
-        gg_rates_see(gpu ? GG_IN_CROWD : GG_ON_CPU, &p, gpu ? d.model_gpu : d.model_cpu, gpu ? d.model_gpu : d.model_gpu / 4);
-        on_cpu += !gpu && i >= 10000;
-    }
-    CHECK(on_cpu > 9500);
-}
-
 int main(void)
 {
     gg_rates_default(&rates, 16);
@@ -272,7 +225,6 @@ int main(void)
     ready.may_try = false;
     tries();
     woken_threads();
-    crowds();
 
     /* The GPU is started when the time lost without it reaches half of what starting takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);

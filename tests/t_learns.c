@@ -1,6 +1,5 @@
-/* t_learns.c — what calls teach, on a fake GPU that is far slower than the file of rates says: several threads find the CPU as one does, a GPU that
- * fails is left alone for longer and longer, and what `gpugemm tune` has measured meanwhile is kept. And statistics that are read while they are
- * reset are numbers of calls.
+/* t_learns.c — what calls teach, on a fake GPU: one that fails is left alone for longer and longer, and what `gpugemm tune` has measured meanwhile is
+ * kept. And statistics that are read while they are reset are numbers of calls.
  *
  *   t_learns --lib PATH
  *
@@ -42,39 +41,19 @@ static void open_library(void)
         _exit(SKIP);
 }
 
-static void *calls(void *count)
+/* So many calls; returns how many of them the GPU has served. */
+static unsigned long run(long count)
 {
+    struct gpugemm_stats s;
     const int n = N;
     const double one = 1, zero = 0;
     double *x = calloc(3 * N * N, sizeof *x);
-    for (long i = 0; i < *(long *)count; i++)
+    stats_reset();
+    for (long i = 0; i < count; i++)
         dgemm("N", "N", &n, &n, &n, &one, x, &n, x + N * N, &n, &zero, x + 2 * N * N, &n);
     free(x);
-    return NULL;
-}
-
-/* Calls by so many threads at once; returns how many of all the GPU has served. */
-static unsigned long run(int threads, long each)
-{
-    pthread_t t[8];
-    struct gpugemm_stats s;
-    stats_reset();
-    for (int i = 0; i < threads; i++)
-        pthread_create(&t[i], NULL, calls, &each);
-    for (int i = 0; i < threads; i++)
-        pthread_join(t[i], NULL);
     stats_read(&s, sizeof s);
     return s.staged;
-}
-
-static void crowd(void)
-{
-    open_library();
-    for (int threads = 2; threads <= 4; threads += 2) {
-        const unsigned long first = run(threads, 1000), then = run(threads, 1000), all = (unsigned long)threads * 1000;
-        printf("%d threads: %lu and %lu of %lu calls on the slow GPU\n", threads, first, then, all);
-        CHECK(first < all / 2 && then < all / 10, "%d threads stay on the slow GPU", threads);
-    }
 }
 
 static void failing(void)
@@ -88,11 +67,11 @@ static void failing(void)
     driver->error = 701; /* for lack of resources */
     driver->mode = FAULT_FUNCTION;
     driver->armed = true;
-    run(1, 2000);
+    run(2000);
     printf("%lu launches by 2000 calls that fail\n", driver->calls[launch]);
     CHECK(driver->calls[launch] > 5 && driver->calls[launch] < 60, "%lu launches", driver->calls[launch]);
     driver->armed = false;
-    CHECK(run(1, 5000) > 0, "the GPU works again, and is not asked");
+    CHECK(run(5000) > 0, "the GPU works again, and is not asked");
 }
 
 /* The file's text, with another stamp. */
@@ -102,7 +81,7 @@ static void stamp(void)
     snprintf(command, sizeof command, "sed -i 's/^measured [^ ]*/measured 2001-01-01T00:00:00Z/' %s", file);
     open_library();
     CHECK(system(command) == 0, "%s", command);
-    run(1, 3000); /* learnt ratios are saved after 256, 512, ... observations */
+    run(3000); /* learnt ratios are saved after 256, 512, ... observations */
     usleep(100000);
     FILE *f = fopen(file, "r");
     text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
@@ -113,7 +92,7 @@ static void saved(void)
 {
     char text[16384];
     open_library();
-    run(1, 3000);
+    run(3000);
     usleep(100000);
     FILE *f = fopen(file, "r");
     text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
@@ -187,7 +166,7 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
     if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
         snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
-        void (*const parts[])(void) = {crowd, failing, stamp, saved, statistics};
+        void (*const parts[])(void) = {failing, stamp, saved, statistics};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             failed |= part(parts[i]);
         unlink(file);
