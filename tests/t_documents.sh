@@ -57,6 +57,8 @@ for document in "$root"/*.md "$root"/docs/*.md; do
     done < <(grep -oE '\]\([^)#]+' "$document" | sed 's/^](//' | grep -v '^http')
 done
 
+python3 "$root/bench/summary.py" "$root/bench/results" | cmp - "$root/docs/measurements.md" || fail "docs/measurements.md: run bench/summary.py"
+
 # ---- examples ------------------------------------------------------------------------------------------------------------------------------------
 
 rm -rf "$work/here"
