@@ -1,5 +1,5 @@
-/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS), as a module that calls that BLAS under its plain name
- * (-DMODULE), and as a program that loads modules, each in a scope of its own, as Python does. */
+/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS; -DCOPY: it has a dcopy_), as a module that calls that BLAS
+ * under its plain name (-DMODULE), and as a program that loads modules, each in a scope of its own, as Python does. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +18,14 @@ void dgemm_(const char *transa, const char *transb, const INT *m, const INT *n, 
                 c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];
         }
 }
+#ifdef COPY
+void dcopy_(const INT *, const double *, const INT *, double *, const INT *);
+void dcopy_(const INT *n, const double *x, const INT *incx, double *y, const INT *incy)
+{
+    for (INT i = 0; i < *n; i++)
+        y[i * *incy] = x[i * *incx];
+}
+#endif
 #elif defined(MODULE)
 void dgemm_(const char *, const char *, const INT *, const INT *, const INT *, const double *, const double *, const INT *, const double *,
             const INT *, const double *, double *, const INT *);
