@@ -64,13 +64,14 @@ static void look_up(struct call *call)
     call->wide |= atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME;
 }
 
-/* Answers for a spelling that the real BLAS lacks. The reference's report goes through the program's xerbla_, whoever defines it. */
+/* Answers for a spelling that the real BLAS lacks. The reference's report goes through the program's xerbla_ or xerbla_64_, whoever defines it. */
 static void answer(const struct call *call)
 {
-    extern void xerbla_(const char *, const int *, size_t);  /* ours, which finds the one that takes precedence */
-    int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
+    extern void xerbla_(const char *, const int64_t *, size_t), xerbla_64_(const char *, const int64_t *, size_t); /* ours, which find the one that
+                                                                                                                    * takes precedence */
+    const int64_t info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument. The low half comes first */
     if (call->info)
-        xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
+        (call->wide ? xerbla_64_ : xerbla_)(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
     else
         gg_real_gemm(&call->p, call->caller);
 }
