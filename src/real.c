@@ -352,7 +352,8 @@ struct gg_gemv gg_real_find_gemv(const void *gemm, enum gg_type type)
     return found;
 }
 
-/* Its dcopy_ is asked to copy a number of elements that is negative, and in its low half 1. Only if it has none does the file's name count. */
+/* Its dcopy_, unless that is ours, is asked to copy a number of elements that is negative, and in its low half 1. Only if it has none does the file's
+ * name count. */
 bool gg_real_is_ilp64(const void *routine)
 {
     static const int64_t n = INT64_MIN + 1, one = 1;
@@ -363,7 +364,9 @@ bool gg_real_is_ilp64(const void *routine)
         return false;
     const int saved = errno;
     gg_loader_enter();
-    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD), *copy = object ? own_symbol(object, info.dli_fbase, "dcopy_") : NULL;
+    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD), *copy = NULL;
+    if (object && !own_symbol(object, info.dli_fbase, "gpugemm_version"))
+        copy = own_symbol(object, info.dli_fbase, "dcopy_");
     if (copy)
         ((void (*)(const int64_t *, const double *, const int64_t *, double *, const int64_t *))copy)(&n, &x, &one, &y, &one);
     if (object)

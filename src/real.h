@@ -26,7 +26,7 @@ bool gg_real_in_blas(const void *routine);
 /* Is this address in this library or in another copy of it? */
 bool gg_real_is_gpugemm(const void *address);
 
-/* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? Not to be asked about an address of ours. */
+/* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
 
 /* The Fortran gemv of the library in which this gemm lies, if that is an OpenBLAS. */
