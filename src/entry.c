@@ -3,7 +3,7 @@
  * came, or, where C is a vector, to OpenBLAS's gemv (cpu.c). It decides nothing: check.h, serve.c and cpu.c do.
  *
  * CBLAS integers are declared 64 bits wide even under 32-bit names: they travel in registers and eight-byte stack slots either way, the low
- * half is what a 32-bit caller meant, and an ILP64 library under plain names gets all of it back. */
+ * half is what a 32-bit caller meant, and a caller of an ILP64 library under plain names meant all of it. */
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -37,6 +37,7 @@ struct call {
     enum symbol symbol;
     const void *caller;
     void *routine;
+    bool wide;    /* its integers have 64 bits */
     bool entered; /* the real BLAS, in terms of gg_real_inside */
     bool recorded;
     int info;
@@ -45,29 +46,32 @@ struct call {
     struct gg_record record;
 };
 
-/* Finds the call's routine. True: its integers are wider than the name says. Such a routine is not remembered if a module has brought it in a scope
- * of its own, because other callers' calls must not go there. */
-static bool look_up(struct call *call, bool narrow)
+/* Finds the call's routine, whose integers may be wider than the name says. Such a routine is not remembered if a module has brought it in a scope of
+ * its own, because other callers' calls must not go there. While gg_real_asking a search for it is going on. */
+static void look_up(struct call *call)
 {
-    if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN) {
+    if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN && !gg_real_asking) {
         call->routine = gg_real_find(call->record.symbol, call->caller);
-        const bool wide = narrow && gg_real_is_ilp64(call->routine);
-        if (wide && gg_real_near(call->record.symbol, NULL) != call->routine)
-            return true;
+        const bool wide = !call->wide && gg_real_is_ilp64(call->routine);
+        if (wide && gg_real_near(call->record.symbol, NULL) != call->routine) {
+            call->wide = true;
+            return;
+        }
         atomic_store(&real[call->symbol].routine, call->routine);
         atomic_store(&real[call->symbol].state, wide ? ILP64_UNDER_PLAIN_NAME : KNOWN);
     }
     call->routine = atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed);
-    return atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME;
+    call->wide |= atomic_load_explicit(&real[call->symbol].state, memory_order_relaxed) == ILP64_UNDER_PLAIN_NAME;
 }
 
-/* Answers for a spelling that the real BLAS lacks. The reference's report goes through the program's xerbla_, whoever defines it. */
+/* Answers for a spelling that the real BLAS lacks. The reference's report goes through the program's xerbla_ or xerbla_64_, whoever defines it. */
 static void answer(const struct call *call)
 {
-    extern void xerbla_(const char *, const int *, size_t);  /* ours, which finds the one that takes precedence */
-    int info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument */
+    extern void xerbla_(const char *, const int64_t *, size_t), xerbla_64_(const char *, const int64_t *, size_t); /* ours, which find the one that
+                                                                                                                    * takes precedence */
+    const int64_t info = call->info == GG_BAD_LAYOUT ? 0 : call->info; /* 0 as in OpenBLAS: dgemm.f has no such argument. The low half comes first */
     if (call->info)
-        xerbla_(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
+        (call->wide ? xerbla_64_ : xerbla_)(call->record.type == GG_S ? "SGEMM " : "DGEMM ", &info, 6);
     else
         gg_real_gemm(&call->p, call->caller);
 }
@@ -93,13 +97,12 @@ static void record(struct call *call)
 }
 
 /* True: the call is done. False: the real BLAS is to be called, and end() afterwards. */
-static bool served(struct call *call, bool narrow)
+static bool served(struct call *call)
 {
     if (gg_real_asking) {
         gg_real_asking = false;
         return true;
     }
-    const bool wide = look_up(call, narrow);
     if (gg_real_inside()) { /* one call by the user is one decision */
         came_back = call->recorded = true;
         if (!call->routine) /* the real BLAS calls a spelling that nobody else defines */
@@ -109,9 +112,7 @@ static bool served(struct call *call, bool narrow)
     if (gg_watched())
         call->start = now();
     bool complete = false;
-    if (wide) {
-        call->record.reason = GG_ILP64_PLAIN;
-    } else if (call->info) {
+    if (call->info) {
         call->record.reason = GG_BAD_ARGS;
         record(call); /* before the call: a user's xerbla_ may longjmp, and the thread must not stay "inside the real BLAS" for ever */
     } else {
@@ -132,7 +133,7 @@ static bool served(struct call *call, bool narrow)
         gg_real_enter();
     }
     call->declined = call->entered && call->record.model > 0 ? now() : 0;
-    if (call->entered && !wide && gg_real_gemv(&call->p, call->routine)) { /* without end(), because whether gemm calls back is still unknown */
+    if (call->entered && gg_real_gemv(&call->p, call->routine)) { /* without end(), because whether gemm calls back is still unknown */
         gg_real_leave();
         record(call);
         complete = true;
@@ -147,6 +148,7 @@ static void end(struct call *call)
     if (call->recorded)
         return;
     if (call->record.reason == GG_TOO_SMALL && call->start == 0 && !came_back &&
+        call->routine == atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed) &&
         !atomic_load_explicit(&gg_straight[call->symbol], memory_order_relaxed))
         atomic_store_explicit(&gg_straight[call->symbol], call->routine, memory_order_release);
     record(call);
@@ -175,15 +177,19 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
     const char *transa, const char *transb, const INT *m, const INT *n, const INT *k, const void *alpha, const void *a, const INT *lda,              \
         const void *b, const INT *ldb, const void *beta, void *c, const INT *ldc
 #define GG_F77_ARGUMENTS transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
-#define GG_F77_CHECK(TYPE, P)                                                                                                                        \
-    gg_check_f77(TYPE, *transa, *transb, &(const struct gg_arguments){*m, *n, *k, *lda, *ldb, *ldc, alpha, beta, a, b, c}, P)
+#define GG_F77_CHECK(TYPE, INT, P)                                                                                                                   \
+    gg_check_f77(TYPE, *transa, *transb,                                                                                                             \
+                 &(const struct gg_arguments){*(const INT *)m, *(const INT *)n, *(const INT *)k, *(const INT *)lda, *(const INT *)ldb,               \
+                                              *(const INT *)ldc, alpha, beta, a, b, c},                                                              \
+                 P)
 
 #define GG_F77(NAME, TYPE, INT)                                                                                                                      \
     static __attribute__((noinline)) void NAME##_long(const void *caller, GG_F77_PARAMETERS(INT))                                                    \
     {                                                                                                                                                \
-        struct call call = {.symbol = ID_##NAME, .caller = caller, .record = {.symbol = #NAME, .type = TYPE}};                                       \
-        call.info = GG_F77_CHECK(TYPE, &call.p);                                                                                                     \
-        if (served(&call, sizeof(INT) == 4))                                                                                                         \
+        struct call call = {.symbol = ID_##NAME, .caller = caller, .wide = sizeof(INT) == 8, .record = {.symbol = #NAME, .type = TYPE}};             \
+        look_up(&call);                                                                                                                              \
+        call.info = call.wide ? GG_F77_CHECK(TYPE, int64_t, &call.p) : GG_F77_CHECK(TYPE, INT, &call.p);                                             \
+        if (served(&call))                                                                                                                           \
             return;                                                                                                                                  \
         ((gg_f77_gemm *)call.routine)(GG_F77_ARGUMENTS, 1, 1);                                                                                       \
         end(&call);                                                                                                                                  \
@@ -208,9 +214,10 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
 #define GG_CBLAS(NAME, TYPE, T, INT)                                                                                                                 \
     static __attribute__((noinline)) void NAME##_long(const void *caller, GG_CBLAS_PARAMETERS(T))                                                    \
     {                                                                                                                                                \
-        struct call call = {.symbol = ID_##NAME, .caller = caller, .record = {.symbol = #NAME, .type = TYPE}};                                       \
-        call.info = GG_CBLAS_CHECK(TYPE, INT, &call.p);                                                                                              \
-        if (served(&call, sizeof(INT) == 4))                                                                                                         \
+        struct call call = {.symbol = ID_##NAME, .caller = caller, .wide = sizeof(INT) == 8, .record = {.symbol = #NAME, .type = TYPE}};             \
+        look_up(&call);                                                                                                                              \
+        call.info = call.wide ? GG_CBLAS_CHECK(TYPE, int64_t, &call.p) : GG_CBLAS_CHECK(TYPE, INT, &call.p);                                         \
+        if (served(&call))                                                                                                                           \
             return;                                                                                                                                  \
         ((cblas_##T##_gemm *)call.routine)(GG_CBLAS_ARGUMENTS);                                                                                      \
         end(&call);                                                                                                                                  \

@@ -2,7 +2,9 @@
  * calling object the code asks here once which address of the real BLAS to jump to. Nothing here runs before the first call of a symbol.
  *
  * A process may hold two BLASes (Python modules bring theirs in their own scope), and the preloaded names must not move a call from one to the other.
- * So an answer found in a caller's scope holds for that caller's object only; what follows us in the global order holds for everybody. */
+ * So an answer found in a caller's scope holds for that caller's object only; what follows us in the global order holds for everybody. Where an
+ * object is unloaded, the next one at its address gets its answers. That is a BLAS, too, if not its own; but 32-bit integers must not arrive where
+ * 64-bit ones are expected, and so a caller of an ILP64 BLAS under plain names is never unloaded. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -118,6 +120,8 @@ static void remember(unsigned symbol, const char *name, const void *caller, void
         range = (struct range){0, 0, UINTPTR_MAX};
     else if (!gg_loader_forked())
         dl_iterate_phdr(find_object, &range);
+    if (range.size != UINTPTR_MAX && !strstr(name, "64") && gg_real_is_ilp64(target) && dladdr(caller, &info))
+        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     if (atomic_exchange(&claimed[symbol], 1)) {
         remember_site(site_key(symbol, caller), target);
         return;

@@ -104,7 +104,6 @@ enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
     X(GG_NO_MEMORY, "no GPU memory")                                                                                   \
     X(GG_ROUNDING, "rounding mode is not to-nearest")                                                                  \
     X(GG_NO_KERNEL, "no kernel for this GPU")                                                                          \
-    X(GG_ILP64_PLAIN, "64-bit integers under a plain name")                                                                \
     X(GG_TOO_LARGE, "no memory holds such operands")
 
 enum gg_reason {

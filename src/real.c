@@ -214,11 +214,12 @@ static bool is_wrapper(const char *name, const void *address)
            defines(address, handlers, sizeof handlers / sizeof *handlers) == 0;
 }
 
-/* Returns the address of `name`, unless it is ours. Callers may remember what they have used once, so its object is never unloaded. */
-static void *accept(const char *name, void *address)
+/* Returns the address of `name`, unless it is ours, or its integers may not be wider than the name says and are. Callers may remember what they have
+ * used once, so its object is never unloaded. */
+static void *accept(const char *name, void *address, bool wide)
 {
     Dl_info info;
-    if (!address || is_ours(name, address) || is_wrapper(name, address))
+    if (!address || is_ours(name, address) || is_wrapper(name, address) || (!wide && gg_real_is_ilp64(address)))
         return NULL;
     if (object_of(address, &info) && dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) && !atomic_load(&g.path))
         atomic_store(&g.path, info.dli_fname);
@@ -242,18 +243,18 @@ static void *library(int i)
 static void *in_library(int i, const char *name)
 {
     void *handle = library(i);
-    return handle ? accept(name, dlsym(handle, name)) : NULL;
+    return handle ? accept(name, dlsym(handle, name), true) : NULL;
 }
 
 void *gg_real_near(const char *name, const void *caller)
 {
     gg_loader_enter();
-    void *found = accept(name, dlsym(RTLD_NEXT, name));
+    void *found = accept(name, dlsym(RTLD_NEXT, name), true);
     Dl_info info;
     if (!found && caller && object_of(caller, &info)) {
         void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
         if (object) {
-            found = accept(name, dlsym(object, name));
+            found = accept(name, dlsym(object, name), true);
             dlclose(object);
         }
     }
@@ -292,9 +293,7 @@ static void *in_loaded(const char *name, bool wide)
     for (int i = 0; !found && gg_loaded_object(i, &object); i++) {
         if (!object)
             continue;
-        void *address = dlsym(object, name);
-        if (wide || !gg_real_is_ilp64(address))
-            found = accept(name, address);
+        found = accept(name, dlsym(object, name), wide);
         dlclose(object);
     }
     return found;
@@ -353,13 +352,29 @@ struct gg_gemv gg_real_find_gemv(const void *gemm, enum gg_type type)
     return found;
 }
 
+/* Its dcopy_, unless that is ours, is asked to copy a number of elements that is negative, and in its low half 1. Only if it has none does the file's
+ * name count. */
 bool gg_real_is_ilp64(const void *routine)
 {
+    static const int64_t n = INT64_MIN + 1, one = 1;
+    const double x = 1;
+    double y = 0;
     Dl_info info;
     if (!routine || !object_of(routine, &info) || !info.dli_fname)
         return false;
+    const int saved = errno;
+    gg_loader_enter();
+    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD), *copy = NULL;
+    if (object && !own_symbol(object, info.dli_fbase, "gpugemm_version"))
+        copy = own_symbol(object, info.dli_fbase, "dcopy_");
+    if (copy)
+        ((void (*)(const int64_t *, const double *, const int64_t *, double *, const int64_t *))copy)(&n, &x, &one, &y, &one);
+    if (object)
+        dlclose(object);
+    gg_loader_leave();
+    errno = saved;
     const char *slash = strrchr(info.dli_fname, '/'), *file = slash ? slash + 1 : info.dli_fname;
-    return strstr(file, "blas64") || strstr(file, "blis64") || strstr(file, "ilp64");
+    return copy ? y == 0 : strstr(file, "blas64") || strstr(file, "blis64") || strstr(file, "ilp64");
 }
 
 const char *gg_real_path(void)

@@ -190,24 +190,10 @@ static void print_table(void)
     pthread_mutex_unlock(&g.lock);
 }
 
-/* This thread has g.lock or is about to take it. If it forks now, a signal handler does, and waiting for the lock would be waiting for itself. */
-static _Thread_local volatile bool counting;
-
-static void before_fork(void)
-{
-    if (!counting)
-        pthread_mutex_lock(&g.lock);
-}
-
-static void after_fork(void)
-{
-    if (!counting)
-        pthread_mutex_unlock(&g.lock);
-}
-
 /* A child counts from 0, into a file of its own that it opens at its first call. Until then anonymous memory replaces the mapping of its parent's
- * file: a count() that the fork has interrupted may go on writing there. ThreadSanitizer does not know that the threads that held the lock are not in
- * the child. */
+ * file: a count() that the fork has interrupted may go on writing there. A fork does not wait for another thread's count(), all of whose traces are
+ * wiped out here: it would have to keep g.lock while another library's handler waits for a thread that is about to count. ThreadSanitizer does not know
+ * that the threads that held the lock are not in the child. */
 __attribute__((no_sanitize("thread"))) static void in_child(void)
 {
     g.row_count = 0;
@@ -224,7 +210,7 @@ static void open_outputs(void)
     const char *stats = gg_config()->stats;
     const bool traced = gg_trace_open();
     if (stats) {
-        pthread_atfork(before_fork, after_fork, in_child);
+        pthread_atfork(NULL, NULL, in_child);
         g.table = strcmp(stats, "1") == 0;
         if (g.table) {
             atexit(print_table);
@@ -273,12 +259,13 @@ static struct row *row_of(const struct gg_record *r)
 
 static void count(const struct gg_record *r)
 {
-    counting = true;
     pthread_mutex_lock(&g.lock);
     if (g.forked) {
+        char *inherited = g.file;
         g.forked = false;
-        if (g.file)
-            munmap(g.file, file_size());
+        g.file = NULL; /* first: another thread's child would put memory of its own where it is */
+        if (inherited)
+            munmap(inherited, file_size());
         if (!g.table)
             open_file(gg_config()->stats, true);
     }
@@ -294,7 +281,6 @@ static void count(const struct gg_record *r)
     if (g.file)
         put_row((int)(row - g.rows));
     pthread_mutex_unlock(&g.lock);
-    counting = false;
 }
 
 /* A line of the calling thread's own, or NULL when all are taken. */

@@ -2,10 +2,10 @@
  *
  *   badargs --lib PATH --real PATH [--openblas PATH] [--partial]     (the library's own real BLAS must be the same: GPUGEMM_BLAS=PATH)
  *
- * This program defines xerbla_ and cblas_xerbla, as NumPy, R, Octave and the BLAS testers do, and records what is reported to them. One child process
- * makes every call on the real BLAS, another on the library. The two records must agree, each call must leave C as it was, and a legal call
- * afterwards must still be right. A spelling that the real BLAS lacks is compared with OpenBLAS under the plain Fortran or CBLAS name (most of these
- * spellings are OpenBLAS's). */
+ * This program defines xerbla_, xerbla_64_ and cblas_xerbla, as NumPy, R, Octave and the BLAS testers do, and records what is reported to them. One
+ * child process makes every call on the real BLAS, another on the library. The two records must agree, each call must leave C as it was, and a legal
+ * call afterwards must still be right. A spelling that the real BLAS lacks is compared with OpenBLAS under the plain Fortran or CBLAS name (most of
+ * these spellings are OpenBLAS's), except that one with 64-bit integers reports to xerbla_64_. */
 #include "test.h"
 
 #include <stdarg.h>
@@ -13,30 +13,40 @@
 
 #include "spellings.h"
 
+enum handler { NOBODY, XERBLA, XERBLA_64, CBLAS_XERBLA };
+static const char *const handlers[] = {"nobody", "xerbla_", "xerbla_64_", "cblas_xerbla"};
+
 struct record {
-    int reports, info, cblas;
+    int reports, info;
+    enum handler handler;
     char name[12];
     bool touched;
 };
 
 static struct record now;
 
-static void note(int cblas, int info, const char *name, size_t length)
+static void note(enum handler handler, int info, const char *name, size_t length)
 {
-    now.reports++, now.info = info, now.cblas = cblas;
+    now.reports++, now.info = info, now.handler = handler;
     snprintf(now.name, sizeof now.name, "%.*s", (int)(length < 11 ? length : 11), name);
 }
 
 void xerbla_(const char *name, const int *info, size_t length)
 {
     (void)length; /* OpenBLAS passes one more than the name has, and some callers pass nothing */
-    note(0, *info, name, strnlen(name, 6));
+    note(XERBLA, *info, name, strnlen(name, 6));
+}
+
+void xerbla_64_(const char *name, const int64_t *info, size_t length)
+{
+    (void)length;
+    note(XERBLA_64, (int)*info, name, *info == (int)*info ? strnlen(name, 6) : 0);
 }
 
 void cblas_xerbla(int info, const char *name, const char *form, ...)
 {
     (void)form;
-    note(1, info, name, strlen(name));
+    note(CBLAS_XERBLA, info, name, strlen(name));
 }
 
 /* Everything about a call that can be wrong. The transposes are indices into the letters or enums below; the leading dimensions are relative to the
@@ -186,13 +196,14 @@ int main(int argc, char **argv)
         const struct record *theirs = &runs[lacking ? OPENBLAS : REAL].record[spelling][i];
         if (!runs[LIBRARY].present[spelling] || (layout == 100 && !s->cblas) || (bad->quirk && lacking))
             continue;
+        const enum handler handler = lacking && s->wide && theirs->handler == XERBLA ? XERBLA_64 : theirs->handler;
         bool wrong = bad->bad || layout == 100;
         CHECK(!wrong || theirs->reports, "%s, layout %d, %s: the real BLAS reports nothing", s->name, layout, bad->what);
-        CHECK(ours->reports == theirs->reports && ours->info == theirs->info && ours->cblas == theirs->cblas &&
+        CHECK(ours->reports == theirs->reports && ours->info == theirs->info && ours->handler == handler &&
                   !strcmp(ours->name, theirs->name),
               "%s, layout %d, %s: %d reports, %s \"%s\" %d; the real BLAS: %d, %s \"%s\" %d", s->name, layout, bad->what,
-              ours->reports, ours->cblas ? "cblas_xerbla" : "xerbla_", ours->name, ours->info, theirs->reports,
-              theirs->cblas ? "cblas_xerbla" : "xerbla_", theirs->name, theirs->info);
+              ours->reports, handlers[ours->handler], ours->name, ours->info, theirs->reports, handlers[handler], theirs->name,
+              theirs->info);
         CHECK(!(wrong || bad->null) || !ours->touched, "%s, layout %d, %s: C was touched", s->name, layout, bad->what);
         compared++, reported += wrong;
     }

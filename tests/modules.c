@@ -1,8 +1,14 @@
-/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS), as a module that calls that BLAS under its plain name
- * (-DMODULE), and as a program that loads modules, each in a scope of its own, as Python does. */
+/* modules.c — for t_modules.sh, which compiles it as a BLAS with INT integers (-DBLAS; -DCOPY: it has a dcopy_), as a module that calls that BLAS
+ * under its plain names (-DMODULE), and as a program that loads modules, each in a scope of its own, as Python does. "close" among the modules closes
+ * the last one. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+
+#if defined(COPY)
+void dcopy_(const INT *, const double *, const INT *, double *, const INT *);
+#endif
 
 #if defined(BLAS)
 void dgemm_(const char *, const char *, const INT *, const INT *, const INT *, const double *, const double *, const INT *, const double *,
@@ -18,6 +24,13 @@ void dgemm_(const char *transa, const char *transb, const INT *m, const INT *n, 
                 c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];
         }
 }
+#ifdef COPY
+void dcopy_(const INT *n, const double *x, const INT *incx, double *y, const INT *incy)
+{
+    for (INT i = 0; i < *n; i++)
+        y[i * *incy] = x[i * *incx];
+}
+#endif
 #elif defined(MODULE)
 void dgemm_(const char *, const char *, const INT *, const INT *, const INT *, const double *, const double *, const INT *, const double *,
             const INT *, const double *, double *, const INT *);
@@ -31,14 +44,23 @@ int wrong(void)
     dgemm_("N", "N", two, two, two, &one, a, two, b, two, &zero, c, two);
     for (int i = 0; i < 4; i++)
         wrong += c[i] != expected[i];
+#ifdef COPY
+    dcopy_(two, a, two, c, two);
+    wrong += c[0] != 1 || c[1] != 4 || c[2] != 3 || c[3] != 2;
+#endif
     return wrong;
 }
 #else
 int main(int argc, char **argv)
 {
     int failures = 0;
+    void *module = NULL;
     for (int i = 1; i < argc; i++) {
-        void *module = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+        if (!strcmp(argv[i], "close")) {
+            dlclose(module);
+            continue;
+        }
+        module = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
         int (*wrong)(void) = NULL;
         if (module)
             *(void **)&wrong = dlsym(module, "wrong");

@@ -22,7 +22,7 @@ kind suffix.so gemv "" 64_ int64_t -DCORE
 kind prefix.so gemv scipy_ "" int32_t -DCORE
 kind both.so gemv scipy_ 64_ int64_t -DCORE
 kind none.so gemm "" "" int32_t
-kind blas64.so gemm "" "" int64_t -DCORE # by its name one with 64-bit integers under the plain names: not touched
+kind blas64.so gemv "" "" int64_t -DCORE # by its name one with 64-bit integers under the plain names
 "$cc" -std=c11 -shared -fPIC -DPRE= -DPOST= -DCORE "$source" -o "$work/libcore.so" || fail "libcore.so does not build"
 kind needs.so gemv "" "" int32_t -Wl,--no-as-needed "$work/libcore.so" # Debian's libblas.so.3 needs OpenBLAS
 finish
