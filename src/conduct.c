@@ -208,10 +208,13 @@ static bool await_readers(const struct gg_job *job, int block)
 /* Starts the next chunk of a load, if there is one, a slot for it, and room in its buffer. It does not run more than `ahead` chunks ahead of the
  * link: so the same few slots are reused while they are in the processor's caches, and C does not wait behind a long queue of copies. (H200, slots of
  * 4 MB, 5, 8, 12, all 32 of them: dgemm 4096 7.2, 6.3, 7.2, 8.8 ms; sgemm 4096 3.40, 3.43, 3.42, 3.92; slots of 2 MB, 8 and 16: dgemm 4096 7.3 and
- * 6.4, 1 MB 10.0 and 7.5.) A direct chunk must not overtake one that is still being packed, because the first step may be waiting for that. */
+ * 6.4, 1 MB 10.0 and 7.5.) Nor does a call that packs past the caches have more than `most` bytes on the way: copy threads that run at full speed
+ * leave the copy engine half of its share of the host's memory (H200's host, sgemm 2048: 26 GB/s while A and B were packed at 115, then 52). A direct
+ * chunk must not overtake one that is still being packed, because the first step may be waiting for that. */
 static int begin_load(struct gg_job *job)
 {
     const int ahead = 8;
+    const int64_t most = job->large ? INT64_MAX : 12 << 20;
     if (job->load == job->plan->load_count)
         return 0;
     const struct gg_load *load = &job->plan->loads[job->load];
@@ -221,10 +224,12 @@ static int begin_load(struct gg_job *job)
     struct gg_chunk c = gg_load_chunk(job, job->load, job->load_chunk);
     if (c.direct && job->packing > 0)
         return 0;
-    struct gg_held *h = c.direct || job->going_up == ahead ? NULL : hold(job, &c);
+    struct gg_held *h = c.direct || job->going_up == ahead || job->bytes_going_up >= most ? NULL : hold(job, &c);
     if (!c.direct && !h)
         return 0;
+    struct gg_sides s = gg_sides_of(job, &c);
     job->going_up += !c.direct;
+    job->bytes_going_up += c.direct ? 0 : s.width * s.lines;
     job->packing += !c.direct;
     if (job->load_chunk == 0 && load->after_block >= 0 && !await_readers(job, load->after_block))
         return -1;
@@ -232,7 +237,6 @@ static int begin_load(struct gg_job *job)
         job->load++;
         job->load_chunk = 0;
     }
-    struct gg_sides s = gg_sides_of(job, &c);
     if (c.direct)
         return copy_up(job, &s, s.host, s.host_pitch) && loaded(job, &c) ? 1 : -1;
     post(job, h, &s, true);
@@ -295,7 +299,11 @@ static int advance(struct gg_job *job, struct gg_held *h)
         }
     }
     bool up = h->stage == GG_GOING_UP, good = up || stored(job, &h->chunk);
-    job->going_up -= up;
+    if (up) {
+        s = gg_sides_of(job, &h->chunk);
+        job->going_up--;
+        job->bytes_going_up -= s.width * s.lines;
+    }
     release(job, h);
     return good ? 1 : -1;
 }

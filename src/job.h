@@ -48,6 +48,7 @@ struct gg_job {
     int waited[GG_RUN_STREAMS]; /* by stream: how many loads it has been told to wait for */
     struct gg_held held[GG_SLOTS];
     int held_count, packing, going_up; /* in `held`; of those: being packed for the upload; being packed or uploaded */
+    int64_t bytes_going_up;            /* of those last */
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, [0] up and [1] down; each direction completes in order */
     struct gg_chain chain;           /* (tensor.h) row NULL: none */
     int64_t split_m, split_n;        /* rows of A and columns of B that the chain has split so far in the turn that begins at `turn_begin` of k */
