@@ -161,10 +161,47 @@ static void check_link(void)
     CHECK(gg_cpu_model(&v, &r) > 3.9 * 8e8 / r.cpu_bandwidth);
 }
 
+/* Calls of a class that no side holds yet are believed by half; a new holder has not been doubted yet; a try that changed nothing puts off the next by
+ * no more than 2^6. What is learnt is such as the file may hold, of which a process believes a part. */
+static void check_memory(void)
+{
+    const struct gg_gemm p = square(3000);
+    const int shape = gg_shape(&p), work = gg_work(&p);
+    struct gg_rates *r = gg_rates();
+    _Atomic unsigned char *content = &r->content[p.type][shape][work];
+    _Atomic float *since = &r->since[p.type][shape][work], *seen = &r->seen[GG_ON_GPU][p.type][shape][work];
+    gg_rates_default(r, 16);
+    for (int i = 0; i < 2; i++)
+        gg_rates_see(GG_ON_GPU, &p, 1e-3, 1e-3);
+    gg_rates_see(GG_ON_GPU, &p, 1e-3, 0.5e-3);
+    CHECK(*seen == 0.75f);
+    *content = 3;
+    *since = 1;
+    gg_rates_hold(GG_ON_CPU, &p);
+    CHECK(*content == 0 && *since == 0);
+    *content = 6;
+    *since = -1;
+    gg_rates_see(GG_ON_GPU, &p, 1e-3, 1e-3);
+    CHECK(*content == 6 && *since == 0);
+    gg_rates_learn(GG_ON_GPU, &p, 1e-3, 1);
+    CHECK(*seen < 100);
+    static const char *const ends[] = {"took 1 0 0 20 50\ntook 0 1 3 63 0.02\nend\n", "took 1 0 0 20 50\n", "took 1 0 0 20 100\nend\n"};
+    for (int i = 0; i < 3; i++) {
+        static struct gg_rates found;
+        char text[200], when[32], gpu[64];
+        gg_rates_default(&found, 16);
+        FILE *file = fmemopen(text, (size_t)snprintf(text, sizeof text, "me\nmeasured today with it\n%s", ends[i]), "r");
+        CHECK(gg_rates_parse(file, "me", &found, when, gpu) == (i == 0));
+        CHECK(i > 0 || (found.seen[GG_ON_GPU][GG_S][0][20] == 4 && found.seen[GG_ON_CPU][GG_D][3][63] == 0.25f));
+        fclose(file);
+    }
+}
+
 int main(void)
 {
     gg_rates_default(&rates, 16);
     check_link();
+    check_memory();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gg_facts f = facts(rows[i].mode, rows[i].gpu);
         f.a = rows[i].a, f.b = rows[i].b, f.c = rows[i].c;
