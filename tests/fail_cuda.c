@@ -153,6 +153,8 @@ static void wait_for_lost_gpu(void)
 
 static int call(int id, PARAMETERS)
 {
+    if (id == ID_cuEventQuery && fail_cuda.patient && real[id](ARGUMENTS) == CUDA_ERROR_NOT_READY)
+        return CUDA_ERROR_NOT_READY;
     atomic_fetch_add(&under_way, 1);
     int error = id < COUNTED && !exempt ? fault_next(&fail_cuda, id, works_on_a_lost_gpu(id)) : 0;
     if (error && id != ID_cuCtxPopCurrent) {

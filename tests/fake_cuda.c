@@ -13,6 +13,7 @@
  *   FAKE_CUDA_ARCH      compute capability: 70, which has the simple rows only, by default; 80 has tensor_mma_*, 90 has all
  *   FAKE_CUDA_DEVICES   number of GPUs, 1 by default: each has its own memory and streams, and no kernel can reach another GPU's memory
  *   FAKE_CUDA_RACES     set: operations that touch the same memory must wait for each other (fake_races.h); "only": and no kernel computes anything
+ *   FAKE_CUDA_LOCKED    most bytes of page-locked memory that the library may have at a time
  *   FAKE_CUDA_DEAF      this percentage of cuStreamWaitEvent calls is ignored: the races that follow must be found */
 #include <cuda.h>
 #include <pthread.h>
@@ -205,6 +206,17 @@ static unsigned shared_memory(void) { return architecture() >= 90 ? 232448 : arc
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
 
+/* Under the lock. */
+static void check_locked(void)
+{
+    const char *text = getenv("FAKE_CUDA_LOCKED");
+    size_t bytes = 0;
+    for (const struct allocation *a = f.allocations; text && a < f.allocations + ALLOCATIONS; a++)
+        bytes += a->address && a->own ? a->bytes : 0;
+    if (text && bytes > strtoull(text, NULL, 10))
+        die("%zu bytes of page-locked memory", bytes);
+}
+
 static CUresult add(struct allocation new)
 {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -218,6 +230,8 @@ static CUresult add(struct allocation new)
             *used += device ? new.bytes : 0;
             result = CUDA_SUCCESS;
         }
+    if (new.own)
+        check_locked();
     unlock();
     return result;
 }

@@ -22,6 +22,7 @@ struct faults {
     _Atomic unsigned long nth;
     _Atomic int error; /* the return value, or the errno that is set */
     _Atomic enum fault_mode mode;
+    _Atomic bool patient; /* fail_cuda: of cuEventQuery only those calls count that find the event done, not the thousands before */
     _Atomic unsigned rate; /* of a million calls, drawn at random, that fail with one of random_errors */
     int random_errors[8];
     int random_error_count;

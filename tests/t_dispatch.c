@@ -129,9 +129,79 @@ static void tries(void)
     }
 }
 
+static bool about(double x, double y) { return x > 0.999999 * y && x < 1.000001 * y; }
+
+/* Each operand crosses the link at its own rate, C up only if it is read; and dispatch asks the model so. With a kernel that takes longer than all
+ * that, an eighth of the link's time counts. */
+static void check_link(void)
+{
+    static struct gg_rates r;
+    gg_rates_default(&r, 16);
+    r.up = 10e9;
+    r.down = 20e9;
+    r.pinned = 40e9;
+    for (int i = 0; i < 16; i++) {
+        const bool pinned[] = {i & 1, i & 2, i & 4};
+        const struct gg_gemm p = {.type = GG_D, .b_kmajor = true, .m = 3000, .n = 2000, .k = 1000, .lda = 3000, .ldb = 1000, .ldc = 3000, .alpha = 1,
+                                  .beta = i / 8};
+        const double a = 24e6 / (i & 1 ? 40e9 : 10e9), b = 16e6 / (i & 2 ? 40e9 : 10e9), c = 48e6 / (i & 4 ? 40e9 : 10e9);
+        const double down = 48e6 / (i & 4 ? 40e9 : 20e9);
+        CHECK(about(gg_staged_model(&p, &r, pinned, 1), r.latency + 2e6 / r.serial + 1 + (a + b + (i / 8 ? c : 0) + down) / 8));
+        struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+        f.rates = &r, f.a = i & 1 ? P : H, f.b = i & 2 ? P : H, f.c = i & 4 ? P : H;
+        const struct gg_decision d = gg_dispatch(&p, &f);
+        CHECK(d.path == GG_PATH_STAGED && about(d.model_gpu, gg_staged_model(&p, &r, pinned, d.choice.seconds)));
+    }
+    /* The CPU reads a matrix once for a vector; for a matrix it packs it first. */
+    struct gg_gemm v = {.type = GG_D, .b_kmajor = true, .m = 1, .n = 10000, .k = 10000, .alpha = 1};
+    CHECK(gg_cpu_model(&v, &r) < 1.1 * 8e8 / r.cpu_bandwidth);
+    v.m = 10000, v.n = 1;
+    CHECK(gg_cpu_model(&v, &r) < 1.1 * 8e8 / r.cpu_bandwidth);
+    v.n = 2;
+    CHECK(gg_cpu_model(&v, &r) > 3.9 * 8e8 / r.cpu_bandwidth);
+}
+
+/* Calls of a class that no side holds yet are believed by half; a new holder has not been doubted yet; a try that changed nothing puts off the next by
+ * no more than 2^6. What is learnt is such as the file may hold, of which a process believes a part. */
+static void check_memory(void)
+{
+    const struct gg_gemm p = square(3000);
+    const int shape = gg_shape(&p), work = gg_work(&p);
+    struct gg_rates *r = gg_rates();
+    _Atomic unsigned char *content = &r->content[p.type][shape][work];
+    _Atomic float *since = &r->since[p.type][shape][work], *seen = &r->seen[GG_ON_GPU][p.type][shape][work];
+    gg_rates_default(r, 16);
+    for (int i = 0; i < 2; i++)
+        gg_rates_see(GG_ON_GPU, &p, 1e-3, 1e-3);
+    gg_rates_see(GG_ON_GPU, &p, 1e-3, 0.5e-3);
+    CHECK(*seen == 0.75f);
+    *content = 3;
+    *since = 1;
+    gg_rates_hold(GG_ON_CPU, &p);
+    CHECK(*content == 0 && *since == 0);
+    *content = 6;
+    *since = -1;
+    gg_rates_see(GG_ON_GPU, &p, 1e-3, 1e-3);
+    CHECK(*content == 6 && *since == 0);
+    gg_rates_learn(GG_ON_GPU, &p, 1e-3, 1);
+    CHECK(*seen < 100);
+    static const char *const ends[] = {"took 1 0 0 20 50\ntook 0 1 3 63 0.02\nend\n", "took 1 0 0 20 50\n", "took 1 0 0 20 100\nend\n"};
+    for (int i = 0; i < 3; i++) {
+        static struct gg_rates found;
+        char text[200], when[32], gpu[64];
+        gg_rates_default(&found, 16);
+        FILE *file = fmemopen(text, (size_t)snprintf(text, sizeof text, "me\nmeasured today with it\n%s", ends[i]), "r");
+        CHECK(gg_rates_parse(file, "me", &found, when, gpu) == (i == 0));
+        CHECK(i > 0 || (found.seen[GG_ON_GPU][GG_S][0][20] == 4 && found.seen[GG_ON_CPU][GG_D][3][63] == 0.25f));
+        fclose(file);
+    }
+}
+
 int main(void)
 {
     gg_rates_default(&rates, 16);
+    check_link();
+    check_memory();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gg_facts f = facts(rows[i].mode, rows[i].gpu);
         f.a = rows[i].a, f.b = rows[i].b, f.c = rows[i].c;
@@ -159,6 +229,9 @@ int main(void)
     CHECK(gg_dispatch(&p, &ready).path == GG_PATH_DEVICE);
     p.beta = 1;
     CHECK(gg_dispatch(&p, &ready).reason == GG_EMPTY);
+    p.beta = 2;
+    ready.c = X; /* not aligned to its elements, or another GPU's: no kernel scales it there */
+    CHECK(gg_dispatch(&p, &ready).reason == GG_NO_KERNEL && gg_dispatch(&p, &ready).path == GG_PATH_CPU);
 
     /* There is one crossover: if the GPU serves a square size it serves every larger one. And more copying never moves a call from the CPU to the
      * GPU. */
@@ -236,6 +309,34 @@ int main(void)
     off.lost = 0.3;
     CHECK(gg_dispatch(&p, &off).start && gg_dispatch(&p, &off).wait <= 0 && gg_dispatch(&p, &off).reason == GG_STARTING);
 
+    /* A GPU that is starting already is waited for if the call gains more than what is left; one that is off costs its end, too. The wait is no longer
+     * than the gain. */
+    for (int starting = 0; starting < 2; starting++) {
+        struct gg_facts f = facts(GG_MODE_AUTO, starting ? GG_GPU_STARTING : GG_GPU_OFF);
+        p = square(8192);
+        struct gg_decision d = gg_dispatch(&p, &f);
+        const double gain = d.seconds_cpu - d.seconds_gpu;
+        f.start_left = gain / 1.2;
+        d = gg_dispatch(&p, &f);
+        CHECK(starting ? d.wait == gain && d.path == GG_PATH_STAGED : d.wait <= 0 && d.path == GG_PATH_CPU);
+        f.start_left = gain / 1.6;
+        CHECK(gg_dispatch(&p, &f).wait == gain);
+    }
+
+    /* A call that loses on the GPU does not start it, however much others have lost. */
+    off = facts(GG_MODE_AUTO, GG_GPU_OFF);
+    p = square(2000);
+    p.k = 2;
+    off.lost = 10;
+    CHECK(!gg_dispatch(&p, &off).start && gg_dispatch(&p, &off).reason == GG_TOO_SMALL);
+
+    /* One start beside many others takes long, and counts for no more than twice what was known. */
+    const double start = gg_rates()->start;
+    gg_rates_set_start(100 * start);
+    CHECK(gg_rates()->start == 2 * start);
+    gg_rates_set_start(start);
+    CHECK(gg_rates()->start == start);
+
     /* An earlier process, beside another that used the GPU, saw the GPU slower than it is, and so slower than the CPU: like calls that go on long
      * enough start it all the same. They do not if the model itself says that the CPU is faster. */
     off = facts(GG_MODE_AUTO, GG_GPU_OFF);
@@ -279,6 +380,23 @@ int main(void)
     for (int i = 0; i < 10; i++)
         gg_rates_see(GG_ON_GPU, &p, 1e-3, 40e-3);
     CHECK(gg_rates()->seen[GG_ON_GPU][p.type][gg_shape(&p)][gg_work(&p)] > 39);
+
+    /* Another link, measured: what calls took on the GPU is forgotten, for both types, and not what they took on the CPU. */
+    for (enum gg_type type = GG_S; type <= GG_D; type++) {
+        p.type = type;
+        gg_rates_learn(GG_ON_CPU, &p, 1e-3, 2e-3);
+        gg_rates_learn(GG_ON_GPU, &p, 1e-3, 2e-3);
+    }
+    gg_rates_set_link(20e9, 20e9, 20e9);
+    for (enum gg_type type = GG_S; type <= GG_D; type++)
+        CHECK(gg_rates()->seen[GG_ON_GPU][type][gg_shape(&p)][gg_work(&p)] == 0 && gg_rates()->seen[GG_ON_CPU][type][gg_shape(&p)][gg_work(&p)] == 2);
+
+    /* Far smaller is more than 16 times smaller. */
+    p = square(1600);
+    p.n = 100;
+    CHECK(gg_shape(&p) == 0);
+    p.n = 99;
+    CHECK(gg_shape(&p) == 2);
 
     /* Nothing is ld away from the last line. */
     first = facts(GG_MODE_AUTO, GG_GPU_READY);

@@ -10,11 +10,13 @@ export GPUGEMM_MODE=gpu LD_LIBRARY_PATH=$work/driver${LD_LIBRARY_PATH:+:$LD_LIBR
 calls=${CALLS:-2500}
 export FAKE_CUDA_RACES=1
 
-# on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : succeeds within LIMIT seconds
+# on_fake WHAT VARIABLE=VALUE… PROGRAM ARGUMENTS… : succeeds within LIMIT seconds, and the library page-locks no more than it may
 on_fake() {
     what=$1
     shift
-    timeout "${LIMIT:-120}" env "$@" --lib "$LIB" > "$work/out" 2> "$work/err"
+    locked=$(printf '%s\n' "$@" | sed -n 's/^GPUGEMM_PINNED_MEMORY=\(.*\)M$/\1/p')
+    locked=${locked:-256}
+    timeout "${LIMIT:-120}" env FAKE_CUDA_LOCKED=$(((locked < 4 ? 4 : locked) << 20)) "$@" --lib "$LIB" > "$work/out" 2> "$work/err"
     status=$?
     [ $status = 0 ] || fail "$what: status $status: $(grep -vE '^[a-z_0-9]+ +[0-9]+ calls$| ok$' "$work/out" | head -3) $(head -3 "$work/err")"
     echo "$what: $(tail -1 "$work/out")"
@@ -81,7 +83,7 @@ on_fake "beside CUDA" GPUGEMM_MODE=auto "$bin/t_beside"
 on_fake "beside CUDA, on the CPU" GPUGEMM_MODE=cpu "$bin/t_beside"
 on_fake fork "$bin/t_fork" --expect-gpu
 on_fake exit "$bin/t_exit"
-on_fake idle GPUGEMM_PINNED_MEMORY=1M "$bin/t_idle" --expect-gpu # memory is given back 100 times, and ThreadSanitizer clears it each time
+on_fake idle GPUGEMM_PINNED_MEMORY=4M "$bin/t_idle" --expect-gpu # little: memory is given back 100 times, and ThreadSanitizer clears it each time
 
 # ---- the rates' file -----------------------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ typedef void *handle;
     X(cuMemFree_v2, (uint64_t)) X(cuMemHostAlloc, (void **, size_t, unsigned)) X(cuMemFreeHost, (void *)) X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t)) \
     X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t)) X(cuStreamCreateWithPriority, (handle *, unsigned, int)) X(cuStreamDestroy_v2, (handle)) X(cuStreamSynchronize, (handle)) \
     X(cuStreamBeginCapture_v2, (handle, int)) X(cuStreamEndCapture, (handle, handle *)) X(cuGraphInstantiateWithFlags, (handle *, handle, unsigned long long)) \
-    X(cuGraphLaunch, (handle, handle))
+    X(cuGraphLaunch, (handle, handle)) X(cuMemGetInfo_v2, (size_t *, size_t *))
 /* clang-format on */
 static struct {
 #define X(name, parameters) int (*name) parameters;
@@ -37,6 +37,8 @@ static __typeof__(gpugemm_info_json) *info;
 static __typeof__(gpugemm_stats_read) *stats;
 
 static void use(int gpu) { GOOD(cu.cuCtxSetCurrent(context[gpu])); }
+
+static bool on_fake(void) { return getenv("FAKE_CUDA_ARCH") != NULL; } /* where nobody else takes memory */
 
 static void open_gpus(void)
 {
@@ -103,6 +105,8 @@ static int call_api(const struct problem *p, const struct call *x, handle stream
                                     x->ldc, stream);
 }
 
+static int shift; /* bytes by which an operand in GPU memory is off its place */
+
 /* Makes a call with its operands in these places while GPU `at` is current: by gpugemm_?gemm on `stream`, or if that is NULL by its BLAS name.
  * Returns its status. */
 static int placed(const struct problem *p, const int where[3], int at, handle stream, const char *when)
@@ -112,7 +116,8 @@ static int placed(const struct problem *p, const int where[3], int at, handle st
     handle now = NULL;
     problem_reset(p, &o);
     for (int i = 0; i < 3; i++) {
-        there[i] = allocate(where[i], p->bytes[i]);
+        there[i] = allocate(where[i], p->bytes[i] + 8);
+        there[i] += where[i] < 0 ? 0 : shift;
         if (where[i] < 0)
             memcpy(there[i], o.image[i], p->bytes[i]);
         else
@@ -142,7 +147,7 @@ static int placed(const struct problem *p, const int where[3], int at, handle st
     else
         CHECK(!wrong, "%s, %d %d %d at %d: %s", when, where[0], where[1], where[2], at, wrong);
     for (int i = 0; i < 3; i++)
-        release(where[i], there[i]);
+        release(where[i], there[i] - (where[i] < 0 ? 0 : shift));
     operands_free(&o);
     return status;
 }
@@ -207,6 +212,34 @@ static void chosen(void)
     CHECK(text && strstr(text, "\"ordinal\": 1,"), "it is not the second: %.200s", text);
     free(text);
     CHECK(gpu_calls() == 3, "%llu of 3 calls on the GPU", (unsigned long long)gpu_calls());
+}
+
+static size_t free_on(int gpu)
+{
+    size_t bytes = 0, total;
+    use(gpu);
+    GOOD(cu.cuMemGetInfo_v2(&bytes, &total));
+    return bytes;
+}
+
+/* The GPU that holds C serves, and stages what lies on another. What is not aligned to its elements is staged on its own GPU, too. */
+static void holder(void)
+{
+    open_gpus();
+    right(&small, 0, 0, 0, 0, legacy, "on the first GPU"); /* both are up */
+    right(&small, 1, 1, 1, 1, legacy, "on the second GPU");
+    const size_t before[] = {free_on(0), free_on(1)};
+    right(&large, 0, 0, 1, 1, legacy, "C on the second GPU");
+    CHECK(!on_fake() || (free_on(0) == before[0] && free_on(1) < before[1]), "the first GPU serves where C is on the second");
+    for (shift = 0; shift <= 8; shift += 4) {
+        struct gpugemm_stats then, now;
+        stats(&then, sizeof then);
+        right(&large, 0, 0, 0, 0, legacy, "not aligned");
+        stats(&now, sizeof now);
+        CHECK(shift == 4 ? now.staged == then.staged + 1 : now.device == then.device + 1, "off by %d bytes: %s", shift,
+              now.staged > then.staged ? "staged" : "in place");
+    }
+    shift = 0;
 }
 
 static void *one_thread(void *argument)
@@ -444,6 +477,7 @@ static const struct program programs[] = {{"second", second},
                                           {"everywhere", everywhere},
                                           {"managed", managed},
                                           {"chosen", chosen},
+                                          {"holder", holder},
                                           {"threads", threads},
                                           {"lanes", lanes},
                                           {"wrong-stream", wrong_stream},

@@ -210,6 +210,27 @@ static void check_reuse(const struct gg_plan *plan)
     }
 }
 
+/* While a block is computed the next one is uploaded, because no load and no step of it waits for the block before; and the pieces of A and B are
+ * visited to and fro: where another part of C begins, one of the two is still there. Returns how many elements of A and B are uploaded. */
+static int64_t check_traffic(const struct gg_plan *plan)
+{
+    int64_t up = 0;
+    for (int b = 0, l = 0, i = 0; b < plan->blocks; b++) {
+        const bool fresh = plan->steps[i].first;
+        bool loaded[3] = {false};
+        for (; i < plan->block_end[b]; i++)
+            CHECK(plan->steps[i].after_block < b - 1 || plan->steps[i].after_block < 0);
+        for (; l < plan->steps[i - 1].loads; l++) {
+            const struct gg_load *load = &plan->loads[l];
+            CHECK(load->after_block < b - 1 || load->after_block < 0);
+            loaded[load->operand] = true;
+            up += load->operand == GG_C ? 0 : (load->rows.end - load->rows.begin) * (load->cols.end - load->cols.begin);
+        }
+        CHECK(b == 0 || !fresh || !loaded[GG_A] || !loaded[GG_B]);
+    }
+    return up;
+}
+
 static int64_t any(int64_t least, int64_t most) { return least + rand() % (most - least + 1); }
 
 /* Products that do not fit, most with a short k, of which narrow blocks at the end have fewer steps than there are streams. */
@@ -226,14 +247,32 @@ static void check_many(void)
             continue;
         in_blocks += plan.blocks > 2;
         check_reuse(&plan);
+        check_traffic(&plan);
         gg_plan_free(&plan);
     }
     CHECK(in_blocks > 2500);
 }
 
+/* A product of several times the memory, with a deep k: of the shapes of blocks that fit, one that needs little upload. */
+static void check_shape(bool beta)
+{
+    const int64_t n = 8192;
+    const struct gg_gemm p = {.type = GG_D, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1, .beta = beta};
+    const struct gg_speed speed = {.up = 44e9, .down = 44e9, .memory = 4.8e12, .flops = 60e12, .sms = 132};
+    const double most[] = {1, 1.5, 2.5, 4}; /* times that A and B may cross the link, with 1/2, 1/4, 1/8, 1/16 of the memory */
+    for (int i = 0; i < 4; i++) {
+        struct gg_plan plan;
+        CHECK(gg_plan_make(&plan, &p, 3 * n * n * 8 >> (i + 1), &speed));
+        CHECK((double)check_traffic(&plan) <= most[i] * 2 * (double)(n * n));
+        gg_plan_free(&plan);
+    }
+}
+
 int main(void)
 {
     check_many();
+    check_shape(false);
+    check_shape(true);
     const int64_t lots = 1 << 30, mb = 1 << 20;
     check_panels(GG_D, 100000, 64, 64);
     check_panels(GG_S, 64, 100000, 64);

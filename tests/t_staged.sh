@@ -1,0 +1,1 @@
+t_sweep.sh
