@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { FAULT_FUNCTIONS = 96, FAULT_KINDS = 8 };
 
@@ -34,6 +36,15 @@ struct faults {
     _Atomic long gpu_bytes;         /* GPU memory allocated and not yet freed by this process alone, unlike what the driver reports as free */
     _Atomic uint64_t draws;
 };
+
+/* The index of a function in names and calls; there must be one. */
+static inline int fault_function(const struct faults *f, const char *name)
+{
+    for (int i = 0; i < f->functions; i++)
+        if (!strcmp(f->names[i], name))
+            return i;
+    abort();
+}
 
 /* The error that this call is to return instead of doing its work; 0: proceed. `spared` calls fail only when the plan names them. */
 static inline int fault_next(struct faults *f, int function, bool spared)

@@ -45,16 +45,7 @@ static handle context;
 
 #define GOOD(call) CHECK((call) == 0, "%s failed", #call)
 
-static int index_of(const char *name)
-{
-    int i = 0;
-    while (i < driver->functions && strcmp(driver->names[i], name))
-        i++;
-    CHECK(i < driver->functions, "the driver has no %s", name);
-    return i;
-}
-
-static unsigned long asked(const char *name) { return driver->calls[index_of(name)]; }
+static unsigned long asked(const char *name) { return driver->calls[fault_function(driver, name)]; }
 
 static void open_gpu(void)
 {
@@ -326,7 +317,7 @@ static void fails(const char *function, enum fault_mode mode)
     driver->mode = mode;
     driver->struck = 0;
     driver->nth = asked(function) + 1;
-    driver->function = index_of(function);
+    driver->function = fault_function(driver, function);
     for (int i = 0; i < 5 && !driver->struck; i++) /* another launch may have had the place until now */
         repeat(64, REPEATS, SETS, on, what);
     CHECK(driver->struck > 0, "%s: it was not called", what);

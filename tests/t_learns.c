@@ -59,9 +59,7 @@ static unsigned long run(long count)
 static void failing(void)
 {
     open_library();
-    int launch = 0;
-    while (strcmp(driver->names[launch], "cuLaunchKernel") && launch < driver->functions - 1)
-        launch++;
+    const int launch = fault_function(driver, "cuLaunchKernel");
     driver->function = launch;
     driver->nth = 1;
     driver->error = 701; /* for lack of resources */

@@ -10,16 +10,7 @@
 
 static struct faults *driver;
 
-static int index_of(const char *name)
-{
-    int i = 0;
-    while (i < driver->functions && strcmp(driver->names[i], name))
-        i++;
-    CHECK(i < driver->functions, "the driver has no %s", name);
-    return i;
-}
-
-static unsigned long asked(const char *name) { return driver->calls[index_of(name)]; }
+static unsigned long asked(const char *name) { return driver->calls[fault_function(driver, name)]; }
 
 enum { ALLOCATED, COPIED, WAITED, WHATS };
 
@@ -117,7 +108,7 @@ static void failing(void *cuda)
         for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
             for (unsigned nth = 1; nth <= 60; nth += 1 + nth / (shape == 1 ? 2 : 8)) {
                 driver->nth = asked(functions[i]) + nth;
-                driver->function = index_of(functions[i]);
+                driver->function = fault_function(driver, functions[i]);
                 CHECK(exact_gemm(s, m, n, k, c, ldc, nth) == 0, "%ld rows, %s call %u failing: wrong", (long)m, functions[i], nth);
                 driver->function = -1;
             }

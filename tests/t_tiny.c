@@ -101,8 +101,7 @@ int main(int argc, char **argv)
         return printf("skipped: no GPU\n"), SKIP;
     if (!(driver_calls = dlsym(driver, "fail_cuda")))
         return fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2;
-    while (strcmp(driver_calls->names[question], "cuPointerGetAttributes"))
-        question++;
+    question = fault_function(driver_calls, "cuPointerGetAttributes");
     driver_calls->armed = true;   /* it counts calls; none is made to fail */
     const size_t apart = 1 << 16; /* each operand on pages of its own */
     char *pages = mmap(NULL, 3 * apart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *grown = sbrk((intptr_t)(3 * sizeof expected));
