@@ -14,6 +14,11 @@
 
 /* ---- one chunk in flight ------------------------------------------------------------------------------------------------------------ */
 
+static int64_t bytes_of(const struct gg_job *job, const struct gg_chunk *c)
+{
+    return (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
+}
+
 static bool copy_up(struct gg_job *job, const struct gg_sides *s, const char *src, int64_t src_pitch)
 {
     return gg_gpu_copy_2d(s->device, (size_t)s->device_pitch, src, (size_t)src_pitch, (size_t)s->width, (size_t)s->lines, job->lane->up);
@@ -173,7 +178,7 @@ static bool launch_ready(struct gg_job *job)
 /* Called when one more chunk of a load has been enqueued. */
 static bool loaded(struct gg_job *job, const struct gg_chunk *c)
 {
-    job->bytes_up += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
+    job->bytes_up += bytes_of(job, c);
     if (--job->load_left[c->load] > 0)
         return true;
     return gg_gpu_event_record(job->load_event[c->load], job->lane->up) && launch_ready(job);
@@ -185,7 +190,7 @@ static bool stored(struct gg_job *job, const struct gg_chunk *c)
     int block = 0;
     while (job->plan->block_end[block] <= c->step)
         block++;
-    job->bytes_down += (c->rows1 - c->rows0) * (c->cols1 - c->cols0) * (int64_t)gg_size(job->p->type);
+    job->bytes_down += bytes_of(job, c);
     job->committed[c->index] = 1;
     job->stores_left--;
     return --job->block_stores_left[block] > 0 || launch_ready(job);
@@ -227,9 +232,8 @@ static int begin_load(struct gg_job *job)
     struct gg_held *h = c.direct || job->going_up == ahead || job->bytes_going_up >= most ? NULL : hold(job, &c);
     if (!c.direct && !h)
         return 0;
-    struct gg_sides s = gg_sides_of(job, &c);
     job->going_up += !c.direct;
-    job->bytes_going_up += c.direct ? 0 : s.width * s.lines;
+    job->bytes_going_up += c.direct ? 0 : bytes_of(job, &c);
     job->packing += !c.direct;
     if (job->load_chunk == 0 && load->after_block >= 0 && !await_readers(job, load->after_block))
         return -1;
@@ -237,6 +241,7 @@ static int begin_load(struct gg_job *job)
         job->load++;
         job->load_chunk = 0;
     }
+    struct gg_sides s = gg_sides_of(job, &c);
     if (c.direct)
         return copy_up(job, &s, s.host, s.host_pitch) && loaded(job, &c) ? 1 : -1;
     post(job, h, &s, true);
@@ -299,11 +304,8 @@ static int advance(struct gg_job *job, struct gg_held *h)
         }
     }
     bool up = h->stage == GG_GOING_UP, good = up || stored(job, &h->chunk);
-    if (up) {
-        s = gg_sides_of(job, &h->chunk);
-        job->going_up--;
-        job->bytes_going_up -= s.width * s.lines;
-    }
+    job->going_up -= up;
+    job->bytes_going_up -= up ? bytes_of(job, &h->chunk) : 0;
     release(job, h);
     return good ? 1 : -1;
 }

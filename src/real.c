@@ -189,29 +189,36 @@ static bool is_ours(const char *name, const void *address)
     return ours;
 }
 
-/* Does the object that contains this address define one of these names itself? -1: it cannot be asked (the main program). */
-static int defines(const void *address, const char *const *names, size_t count)
+/* The first of these names that the object which contains this address defines itself, NULL if none. False: it cannot be asked (the main program). */
+static bool ask(const void *address, const char *const *names, size_t count, void **found)
 {
     Dl_info info;
     void *object = object_of(address, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    if (!object)
-        return -1;
-    bool found = false;
-    for (size_t i = 0; !found && i < count; i++)
-        found = own_symbol(object, info.dli_fbase, names[i]);
-    dlclose(object);
+    *found = NULL;
+    for (size_t i = 0; object && !*found && i < count; i++)
+        *found = own_symbol(object, info.dli_fbase, names[i]);
+    if (object)
+        dlclose(object);
+    return object;
+}
+
+static void *beside(const void *address, const char *name)
+{
+    void *found;
+    ask(address, &name, 1, &found);
     return found;
 }
 
-bool gg_real_is_gpugemm(const void *address) { return defines(address, (const char *const[]){"gpugemm_version"}, 1) > 0; }
+bool gg_real_is_gpugemm(const void *address) { return beside(address, "gpugemm_version"); }
 
 /* Does this address belong to a wrapper (a profiler, say) that comes before us in the search order and calls us as the next one? It is what the
  * program calls, and lacks the error handler of a whole BLAS. */
 static bool is_wrapper(const char *name, const void *address)
 {
     static const char *const handlers[] = {"xerbla_", "xerbla_64_", "cblas_xerbla", "scipy_xerbla_", "scipy_xerbla_64_"};
+    void *handler;
     return strncmp(name, "xerbla", 6) != 0 && dlsym(RTLD_DEFAULT, name) == address &&
-           defines(address, handlers, sizeof handlers / sizeof *handlers) == 0;
+           ask(address, handlers, sizeof handlers / sizeof *handlers, &handler) && !handler;
 }
 
 /* Returns the address of `name`, unless it is ours, or its integers may not be wider than the name says and are. Callers may remember what they have
@@ -322,7 +329,7 @@ void *gg_real_find(const char *name, const void *caller)
 bool gg_real_in_blas(const void *routine)
 {
     gg_loader_enter();
-    const bool in_blas = defines(routine, (const char *const[]){"dgemm_"}, 1) > 0;
+    const bool in_blas = beside(routine, "dgemm_");
     gg_loader_leave();
     return in_blas;
 }
@@ -364,13 +371,9 @@ bool gg_real_is_ilp64(const void *routine)
         return false;
     const int saved = errno;
     gg_loader_enter();
-    void *object = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD), *copy = NULL;
-    if (object && !own_symbol(object, info.dli_fbase, "gpugemm_version"))
-        copy = own_symbol(object, info.dli_fbase, "dcopy_");
+    void *copy = gg_real_is_gpugemm(routine) ? NULL : beside(routine, "dcopy_");
     if (copy)
         ((void (*)(const int64_t *, const double *, const int64_t *, double *, const int64_t *))copy)(&n, &x, &one, &y, &one);
-    if (object)
-        dlclose(object);
     gg_loader_leave();
     errno = saved;
     const char *slash = strrchr(info.dli_fname, '/'), *file = slash ? slash + 1 : info.dli_fname;

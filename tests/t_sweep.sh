@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — runs sweep.c, or soak.c, t_again.c, t_capture.c, t_tiny.c, t_staged.c or t_learns.c when called as t_soak.sh and so on, over
-# LIB, on DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1. BIN has the programs and the two failing libraries. A fail_libc
-# with sanitizers cannot be preloaded, so none is built.
+# t_sweep.sh LIB BIN DRIVER [ARGUMENTS…] — runs sweep.c, or soak.c, t_again.c, t_capture.c, t_tiny.c, t_staged.c or t_learns.c when called as t_soak.sh
+# and so on, over LIB, on DRIVER: fake_cuda.c's library, or `real` for the machine's own libcuda.so.1. BIN has the programs and the two failing
+# libraries. A fail_libc with sanitizers cannot be preloaded, so none is built.
 . "$(dirname "$0")/lib.sh"
 bin=$(realpath "${2:?usage: t_sweep.sh LIB BIN DRIVER}") driver=${3:?usage: t_sweep.sh LIB BIN DRIVER}
 shift 3
