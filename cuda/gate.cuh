@@ -68,6 +68,13 @@ template <bool PRODUCT = false> __device__ inline bool gg_gate(const gg_args &p)
     return false;
 }
 
+/* What a chain's first kernel does for the next chain, once all kernels ahead of it have ended. */
+__device__ inline void gg_clear_next(const gg_args &p)
+{
+    if (p.clears && blockIdx.x + blockIdx.y + blockIdx.z + threadIdx.x == 0)
+        *p.clears = 0;
+}
+
 /* Allows the strips behind this kernel to start. */
 __device__ inline void gg_let_strips_start(const gg_args &p)
 {

@@ -91,6 +91,8 @@ struct gg_args {
     void *pieces_c;             /* tensor_int8: the products of planes */
     float *scale_a, *scale_b;   /* by row: the factor of its pieces, a power of two; for residues the exponent of what the row was multiplied
                                  * by */
+    uint32_t *clears;           /* a word that the chain's first kernel sets to zero: the verdict of the chain after it, if both are one graph's;
+                                 * else NULL */
     uint8_t keeps_a, keeps_b;   /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
 };
 

@@ -461,6 +461,7 @@ extern "C" {
 __global__ void __launch_bounds__(THREADS, 3) gg_residues(const __grid_constant__ gg_args p)
 {
     gg_gate(p); /* the chain's first: it is always its turn, and a block that leaves does it together with its cluster */
+    gg_clear_next(p);
     const int blocks = cluster_blocks();
     const share x(p, blocks);
     if (x.kmajor)

@@ -320,7 +320,10 @@ template <typename TIER> __device__ void split(const gg_args &p)
         said = 0;
     share s(p, TIER::PIECES);
     __syncthreads();
-    if (gg_gate(p) || share::is_beyond(p))
+    if (gg_gate(p))
+        return;
+    gg_clear_next(p);
+    if (share::is_beyond(p))
         return;
     const unsigned before = gg_verdict(p);
     if (TIER::KEEPS && (s.is_a ? p.keeps_a : p.keeps_b) && before & GG_WAS_BF16)

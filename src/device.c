@@ -16,8 +16,9 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;
     gg_gpu_begin_turn(dev);
-    bool done = gg_launch(dev, &choice, &q, stream, true);
-    if (done && wait && gg_watched())
+    const bool asks = wait && gg_watched();
+    bool done = gg_launch(dev, &choice, &q, stream, !asks);
+    if (done && asks)
         outcome->kernel = gg_served(dev, &choice, &q, stream);
     gg_gpu_end_turn(dev);
     done = done && (!wait || gg_gpu_stream_sync(stream));

@@ -35,12 +35,13 @@ struct gg_workspace {
                             * thread's */
     void *memory;
     size_t bytes;
-    int words;     /* of its first WORDS words, how many have been given to calls; WORDS: they must be cleared before more are given */
+    int words;     /* of its first WORDS words, how many have been given away; WORDS: they must be cleared before more are given to calls */
     uint64_t used; /* last use, in calls */
     bool captured; /* a graph may launch with it at any time: never freed */
 };
 
-enum { WORKSPACES = 128, WORDS = 256 };
+/* The words in front of a workspace (gg_gpu_word): one for the program's graphs, two for the graphs of a chain that repeats, then those for calls. */
+enum { WORKSPACES = 128, WORDS = 256, FOR_REPEATS = 1, FOR_CALLS = 3 };
 
 /* A launch but for its arguments. Compared by its bytes. */
 struct gg_launch {
@@ -50,7 +51,7 @@ struct gg_launch {
 };
 
 /* The launches of a call, in order, and what is launched. */
-enum { LAUNCHES = 6 };
+enum { LAUNCHES = 8 };
 struct gg_call {
     gg_stream stream;
     unsigned long long id;    /* of the stream, if it may repeat calls */
@@ -66,7 +67,17 @@ struct gg_call {
     struct gg_two_args args[LAUNCHES];                                         /* of most kernels only the first */
 };
 
-/* The launches that a stream repeats, and their graph, if they have one (enqueue.c). */
+/* A graph of launches that repeat. */
+struct gg_graph {
+    CUgraphExec made;
+    struct gg_gemm p; /* what it multiplied when it was launched last, and the workspace in it */
+    struct gg_workspace workspace;
+    bool settled; /* the same call would be launched alike: it did not lack a workspace */
+    struct gg_two_args args[LAUNCHES]; /* but for maps */
+};
+
+/* The launches that a stream repeats, and what has been made of them (enqueue.c). A chain has two graphs, which take turns: the first kernel of one
+ * clears the verdict of the other. */
 struct gg_repeat {
     unsigned long long stream; /* its id */
     int count;
@@ -74,13 +85,11 @@ struct gg_repeat {
     int seen;         /* so many times, less the calls that came instead */
     bool interrupted; /* the last call was another */
     bool refused;     /* the driver makes no graph of it */
-    struct gg_gemm p; /* what the graph, when it was launched last, multiplied, and the workspace in it */
-    struct gg_workspace workspace;
-    bool settled; /* the same call would be launched alike: it did not lack a workspace */
-    CUgraph graph;
-    CUgraphExec made; /* NULL: not yet */
+    int graphs;       /* how many there are */
+    int turn;         /* whose turn it is */
+    CUgraph pattern;  /* what they were made from */
     CUgraphNode nodes[LAUNCHES];
-    struct gg_two_args args[LAUNCHES]; /* the graph's, but for maps */
+    struct gg_graph graph[2];
 };
 
 enum { REPEATS = 64 };

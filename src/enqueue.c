@@ -146,11 +146,13 @@ bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, 
 
 /* ---- calls that repeat --------------------------------------------------------------------------------------------------------------- */
 
-/* A launch takes the host 3.0 to 4.5 us, that of a graph of the same kernels, one or two, 1.2 to 2.1, and 0.3 to 0.8 more if their arguments must be
- * replaced first (H200's hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph of one kernel
- * ends 0 to 0.3 us later, and in a row of the same launches 0.1; one of two kernels 0.1 to 0.5 sooner than two launches, but two graphs 0.3 to 1
- * later. So a call that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE.
- * All together take 2 MB of the GPU. A stream's call is kept until others have come as often, or MOST times. (bench/results/again-2026-11-27.txt) */
+/* A launch takes the host 3.0 to 4.5 us, that of a graph of one to eight kernels 1.2 to 2.1, and 0.3 to 0.8 more for each kernel whose arguments
+ * must be replaced first (H200's hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph of one
+ * kernel ends 0 to 0.3 us later, and in a row of the same launches 0.1; one of two kernels 0.1 to 0.5 sooner than two launches, but two graphs 0.3 to
+ * 1 later. Chains end sooner, as their kernels start without waiting for the host: in a row sgemm 2048 takes 92.3 us and not 98.7, 1024 21.9 and
+ * 22.4. So a call that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE.
+ * All together take 2 MB of the GPU. A stream's call is kept until others have come as often, or MOST times. (bench/results/again-2026-11-27.txt,
+ * chains-2026-11-28.txt) */
 enum { MADE = 16, MOST = 64 };
 
 static CUDA_KERNEL_NODE_PARAMS node_of(const struct gg_launch *launch, void **parameters)
@@ -176,7 +178,7 @@ static bool get_priority(gg_stream stream, CUlaunchAttributeValue *priority)
            GG_CU(cuStreamGetPriority, stream, &priority->priority);
 }
 
-/* Adds a call's kernel i to the graph, behind the one before it. */
+/* Adds a call's kernel i to the pattern, behind the one before it. */
 static bool add_node(struct gg_repeat *r, int i, struct gg_two_args *args, const CUlaunchAttributeValue *priority)
 {
     const struct gg_launch *const launch = &r->launches[i];
@@ -185,66 +187,106 @@ static bool add_node(struct gg_repeat *r, int i, struct gg_two_args *args, const
     const CUlaunchAttributeValue cluster = {.clusterDim = {launch->cluster, 1, 1}};
     const CUgraphEdgeData early = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
     const bool waits = i > 0 && !launch->early;
-    return GG_CU(cuGraphAddKernelNode, &r->nodes[i], r->graph, waits ? &r->nodes[i - 1] : NULL, waits, &node) &&
+    return GG_CU(cuGraphAddKernelNode, &r->nodes[i], r->pattern, waits ? &r->nodes[i - 1] : NULL, waits, &node) &&
            (i == 0 || waits ||
-            (gg_cu.cuGraphAddDependencies_v2 && GG_CU(cuGraphAddDependencies_v2, r->graph, &r->nodes[i - 1], &r->nodes[i], &early, 1))) &&
+            (gg_cu.cuGraphAddDependencies_v2 && GG_CU(cuGraphAddDependencies_v2, r->pattern, &r->nodes[i - 1], &r->nodes[i], &early, 1))) &&
            (priority->priority == 0 || GG_CU(cuGraphKernelNodeSetAttribute, r->nodes[i], CU_LAUNCH_ATTRIBUTE_PRIORITY, priority)) &&
            (launch->cluster <= 1 || GG_CU(cuGraphKernelNodeSetAttribute, r->nodes[i], CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster));
 }
 
-static void make_graph(struct gg_repeat *r, struct gg_call *call)
+/* The word of a chain's verdict; NULL: the call is no chain. Its last kernel certainly has it. */
+static uint32_t *verdict_of(const struct gg_call *call) { return call->args[call->count - 1].each[0].verdict; }
+
+static uint32_t *words_for_repeats(const struct gg_call *call) { return (uint32_t *)call->workspace.memory + FOR_REPEATS; }
+
+/* Gives all kernels of a chain that word, and the first one another to clear. */
+static void use_words(struct gg_call *call, uint32_t *verdict, uint32_t *clears)
+{
+    for (int i = 0; i < call->count; i++)
+        call->args[i].each[0].verdict = call->args[i].each[1].verdict = verdict;
+    call->args[0].each[0].clears = clears;
+}
+
+static void forget_graphs(struct gg_repeat *r)
+{
+    while (r->graphs > 0)
+        (void)GG_CU(cuGraphExecDestroy, r->graph[--r->graphs].made); /* if it is running, it ends first */
+    if (r->pattern)
+        (void)GG_CU(cuGraphDestroy, r->pattern);
+    r->pattern = NULL;
+}
+
+/* Nothing but their first arguments tells a chain's two graphs apart, and those are replaced when its turn comes. */
+static void make_graphs(struct gg_repeat *r, struct gg_call *call)
 {
     CUlaunchAttributeValue priority = {.priority = 0};
-    CUgraphExec made = NULL;
-    bool good = !call->launches[0].early && get_priority(call->stream, &priority) && GG_CU(cuGraphCreate, &r->graph, 0);
-    const bool created = good;
-    for (int i = 0; good && i < r->count; i++) {
+    bool good = get_priority(call->stream, &priority) && GG_CU(cuGraphCreate, &r->pattern, 0);
+    for (int i = 0; good && i < r->count; i++)
         good = make_maps(call, i, &call->args[i]) && add_node(r, i, &call->args[i], &priority);
-        memcpy(&r->args[i], &call->args[i], bytes_of_arguments(call->kernels[i]));
+    const int wanted = verdict_of(call) ? 2 : 1;
+    while (good && r->graphs < wanted) {
+        struct gg_graph *const graph = &r->graph[r->graphs];
+        good = GG_CU(cuGraphInstantiateWithFlags, &graph->made, r->pattern, 0);
+        for (int i = 0; good && i < r->count; i++)
+            memcpy(&graph->args[i], &call->args[i], bytes_of_arguments(call->kernels[i]));
+        graph->settled = false;
+        r->graphs += good;
     }
-    if (good && GG_CU(cuGraphInstantiateWithFlags, &made, r->graph, 0))
-        r->made = made;
-    else if (created)
-        (void)GG_CU(cuGraphDestroy, r->graph);
-    r->refused = !r->made;
+    if (good && wanted == 2)
+        good = gg_gpu_clear(words_for_repeats(call), 2 * sizeof(uint32_t), call->stream);
+    if (!good)
+        forget_graphs(r);
+    r->refused = !good;
+    r->turn = 0;
 }
 
-static void forget_graph(struct gg_repeat *r)
-{
-    if (r->made) {
-        (void)GG_CU(cuGraphExecDestroy, r->made); /* if it is running, it ends first */
-        (void)GG_CU(cuGraphDestroy, r->graph);
-    }
-    r->made = NULL;
-}
-
-/* Does the graph's kernel i have these arguments? The maps, which are in front, follow from the rest, and what is behind a single gg_args is for
- * chains. */
-static bool has_arguments(const struct gg_repeat *r, int i, const struct gg_call *call)
+/* Does the graph's kernel i have these arguments? The maps, which are in front, follow from the rest. */
+static bool has_arguments(const struct gg_graph *graph, int i, const struct gg_call *call)
 {
     const size_t from = offsetof(struct gg_args, m), bytes = bytes_of_arguments(call->kernels[i]),
-                 to = bytes > sizeof(struct gg_args) ? bytes : offsetof(struct gg_args, pieces_a);
-    return memcmp((const char *)&r->args[i] + from, (const char *)&call->args[i] + from, to - from) == 0;
+                 to = bytes > sizeof(struct gg_args) ? bytes : offsetof(struct gg_args, keeps_b) + sizeof(uint8_t);
+    return memcmp((const char *)&graph->args[i] + from, (const char *)&call->args[i] + from, to - from) == 0;
 }
 
-/* Gives the graph a call's arguments. False: it is gone. */
-static bool replace_arguments(struct gg_repeat *r, struct gg_call *call)
+static bool replace_arguments(const struct gg_repeat *r, struct gg_graph *graph, struct gg_call *call)
 {
-    for (int i = 0; r->made && i < r->count; i++) {
-        if (has_arguments(r, i, call))
+    for (int i = 0; i < r->count; i++) {
+        if (has_arguments(graph, i, call))
             continue;
         void *parameters[] = {&call->args[i]};
         const CUDA_KERNEL_NODE_PARAMS node = node_of(&r->launches[i], parameters);
-        memcpy(&r->args[i], &call->args[i], bytes_of_arguments(call->kernels[i]));
-        if (!make_maps(call, i, &call->args[i]) || !GG_CU(cuGraphExecKernelNodeSetParams, r->made, r->nodes[i], &node))
-            forget_graph(r);
+        memcpy(&graph->args[i], &call->args[i], bytes_of_arguments(call->kernels[i]));
+        if (!make_maps(call, i, &call->args[i]) || !GG_CU(cuGraphExecKernelNodeSetParams, graph->made, r->nodes[i], &node))
+            return false;
     }
-    return r->made != NULL;
+    return true;
+}
+
+static bool launch_graph(struct gg_repeat *r, struct gg_graph *graph, gg_stream stream)
+{
+    const bool launched = GG_CU(cuGraphLaunch, graph->made, stream);
+    if (launched && r->graphs > 1)
+        r->turn = !r->turn;
+    return launched;
 }
 
 static bool is_call(const struct gg_repeat *r, const struct gg_call *call)
 {
     return r->stream == call->id && r->count == call->count && memcmp(r->launches, call->launches, (size_t)call->count * sizeof *r->launches) == 0;
+}
+
+/* Launches the call as a graph, which is made if there is none. */
+static bool launch_with_arguments(struct gg_repeat *r, struct gg_call *call)
+{
+    if (r->graphs == 0 && !r->refused)
+        make_graphs(r, call);
+    struct gg_graph *const graph = &r->graph[r->turn];
+    if (r->graphs > 0 && !replace_arguments(r, graph, call))
+        forget_graphs(r);
+    if (r->graphs == 0)
+        return false;
+    graph->p = call->p, graph->workspace = call->workspace, graph->settled = !call->lacked;
+    return launch_graph(r, graph, call->stream);
 }
 
 /* False: to be launched without a graph. */
@@ -256,8 +298,8 @@ static bool launch_again(struct gg_call *call)
     if (!is_call(r, call)) {
         r->interrupted = true;
         if (--r->seen <= 0) {
-            forget_graph(r);
-            r->stream = call->id, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false;
+            forget_graphs(r);
+            r->stream = call->id, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false, r->turn = 0;
             memcpy(r->launches, call->launches, (size_t)call->count * sizeof *r->launches);
         }
         return false;
@@ -265,14 +307,15 @@ static bool launch_again(struct gg_call *call)
     const bool in_a_row = !r->interrupted;
     r->interrupted = false;
     r->seen += r->seen < MOST;
-    if (!in_a_row)
+    if (!in_a_row || r->seen < MADE)
         return false;
-    if (r->seen >= MADE && !r->made && !r->refused)
-        make_graph(r, call);
-    if (!r->made || !replace_arguments(r, call))
-        return false;
-    r->p = call->p, r->workspace = call->workspace, r->settled = !call->lacked;
-    return GG_CU(cuGraphLaunch, r->made, call->stream);
+    uint32_t *const verdict = verdict_of(call), *const words = words_for_repeats(call);
+    if (verdict)
+        use_words(call, &words[r->turn], &words[!r->turn]);
+    const bool launched = launch_with_arguments(r, call);
+    if (verdict && !launched)
+        use_words(call, verdict, NULL);
+    return launched;
 }
 
 static bool same_bits(double x, double y) { return memcmp(&x, &y, sizeof x) == 0; }
@@ -287,11 +330,12 @@ static bool same_product(const struct gg_gemm *p, const struct gg_gemm *q)
 /* The graph as it is, if it is of this very call and the workspace in it is still the stream's: none of the launches need be worked out. */
 static bool launch_same(struct gg_device *dev, struct gg_repeat *r, const struct gg_gemm *p, const struct gg_call *call)
 {
-    if (!r->made || r->stream != call->id || r->interrupted || !r->settled || !same_product(&r->p, p) ||
-        (r->workspace.memory && !gg_gpu_still_has(dev, call->stream, &r->workspace)))
+    struct gg_graph *const graph = &r->graph[r->turn];
+    if (r->graphs == 0 || r->stream != call->id || r->interrupted || !graph->settled || !same_product(&graph->p, p) ||
+        (graph->workspace.memory && !gg_gpu_still_has(dev, call->stream, &graph->workspace)))
         return false;
     r->seen += r->seen < MOST;
-    return GG_CU(cuGraphLaunch, r->made, call->stream);
+    return launch_graph(r, graph, call->stream);
 }
 
 void gg_enqueue_with(const struct gg_workspace *workspace)

@@ -497,12 +497,11 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
 {
     if (p->m == 0 || p->n == 0)
         return true;
-    const bool scale = p->k == 0 || p->alpha == 0;
-    if (!scale && gg_is_chain(choice->kernel))
-        return launch_chain(dev, choice, p, stream);
     if (repeats && gg_gpu_again(dev, p, stream))
         return true;
-    const bool done = scale ? launch_scale(dev, p, stream) : launch(dev, choice, p, stream, &(struct source){0});
+    const bool done = p->k == 0 || p->alpha == 0    ? launch_scale(dev, p, stream)
+                      : gg_is_chain(choice->kernel) ? launch_chain(dev, choice, p, stream)
+                                                    : launch(dev, choice, p, stream, &(struct source){0});
     return repeats ? gg_gpu_enqueue(done) : done;
 }
 

@@ -273,7 +273,7 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
         gg_enqueue_now(); /* launches that use the memory which goes */
         if (!mine->captured)
             gg_gpu_free(mine->memory);
-        *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = gg_gpu_alloc(size), .words = 1};
+        *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = gg_gpu_alloc(size), .words = FOR_CALLS};
         mine->bytes = mine->memory && gg_gpu_clear(mine->memory, HEADER, stream) ? size - HEADER : 0;
     }
     fits = is_of(mine, stream, id) && mine->bytes >= bytes;
@@ -311,8 +311,8 @@ size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t le
     return given;
 }
 
-/* The words are cleared all at once, because clearing takes 2 µs of the stream's time. A graph, which will be launched often, uses the first word,
- * and clears it itself. */
+/* The words are cleared all at once, because clearing takes 2 µs of the stream's time. A graph of the program's, which will be launched often, uses
+ * the first word, and clears it itself. */
 uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
 {
     struct gg_device_state *state = gg_state_of(dev);
@@ -327,7 +327,7 @@ uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
     if (!is_of(mine, stream, id) || (clear && words && !gg_gpu_clear(words, (capturing ? 1 : WORDS) * sizeof *words, stream)))
         words = NULL;
     else if (next && !capturing)
-        mine->words = clear ? 2 : mine->words + 1;
+        mine->words = clear ? FOR_CALLS + 1 : mine->words + 1;
     const int at = capturing ? 0 : mine->words - 1;
     pthread_mutex_unlock(&state->lock);
     return words ? words + at : NULL;

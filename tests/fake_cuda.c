@@ -16,6 +16,7 @@
  *   FAKE_CUDA_LOCKED    most bytes of page-locked memory that the library may have at a time
  *   FAKE_CUDA_DEAF      this percentage of cuStreamWaitEvent calls is ignored: the races that follow must be found */
 #include <cuda.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>

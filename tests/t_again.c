@@ -1,11 +1,12 @@
 /* t_again.c — calls that come again and again, whose launches become graphs (src/enqueue.c): with the same operands and others, of one kernel or two,
  * in turn with calls of another shape, which get none, among other shapes, while the stream is being captured, from several threads on one stream and
  * each on its own per-thread stream, when the driver refuses a graph, and after the context was reset. Every C is right, and the driver was asked for
- * what was expected. With GPUGEMM_KERNEL naming a GG_PERSISTENT row a deep product takes two kernels, and with a GG_TMA… row in FP32 a packed one.
+ * what was expected. With GPUGEMM_KERNEL naming a GG_PERSISTENT row a deep product takes two kernels, with a GG_TMA… row in FP32 a packed one, and
+ * with a GG_TENSOR… row there are chains.
  *
  *   t_again --lib PATH
  *
- * The driver must be fail_cuda.c's, in front of the real one or of fake_cuda.c. Operands are small integers: results are exact. */
+ * The driver must be fail_cuda.c's, in front of the real one or of fake_cuda.c. But for chains operands are small integers: results are exact. */
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -35,6 +36,7 @@ typedef void *handle;
 DRIVER(POINTER)
 static __typeof__(gpugemm_dgemm) *dgemm;
 static __typeof__(gpugemm_sgemm) *sgemm;
+static __typeof__(gpugemm_set_precision) *set_precision;
 static struct faults *driver;
 
 enum { SETS = 3, MOST = 96, THREADS = 4, REPEATS = 60, PER_THREAD = 2 /* CU_STREAM_PER_THREAD */ };
@@ -267,6 +269,72 @@ static void packed(handle on)
           graphs, asked("cuGraphAddDependencies_v2") - early);
 }
 
+/* A product that only the forced row makes a chain of. The rows of two As: the second has an element so large that all else in its row is lost beside
+ * it, for which no tensor core is accurate enough. */
+enum { ROWS = 96, DEPTH = 1024, ALL = ROWS * DEPTH };
+static uint64_t chain_a[2], chain_b, chain_c;
+
+static void draw_chain(bool dbl)
+{
+    static double x[ALL];
+    static float f[ALL];
+    double some[64];
+    uint64_t seed = 2, *const to[] = {&chain_a[0], &chain_a[1], &chain_b};
+    for (int i = 0; i < 64; i++)
+        some[i] = 1.5 + rng_real(&seed); /* all certified, fake_cuda.c's way, too */
+    for (int which = 0; which < 3; which++) {
+        for (int i = 0; i < ALL; i++)
+            x[i] = some[rng_below(&seed, 64)];
+        if (which == 1)
+            x[ALL / 2 + 5] = 0x1p90;
+        for (int i = 0; i < ALL; i++)
+            f[i] = (float)x[i];
+        GOOD(cuMemAlloc_v2(to[which], sizeof x));
+        GOOD(cuMemcpyHtoD_v2(*to[which], dbl ? (void *)x : f, dbl ? sizeof x : sizeof f));
+    }
+    GOOD(cuMemAlloc_v2(&chain_c, ROWS * ROWS * sizeof *x));
+    GOOD(cuCtxSynchronize());
+}
+
+static void chain_call(bool dbl, int which, handle on, unsigned char *got)
+{
+    void *const x = (void *)chain_a[which], *const y = (void *)chain_b, *const z = (void *)chain_c;
+    CHECK(!(dbl ? dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_TRANS, GPUGEMM_NO_TRANS, ROWS, ROWS, DEPTH, 1, x, DEPTH, y, DEPTH, 0, z, ROWS, on)
+                : sgemm(GPUGEMM_COL_MAJOR, GPUGEMM_TRANS, GPUGEMM_NO_TRANS, ROWS, ROWS, DEPTH, 1, x, DEPTH, y, DEPTH, 0, z, ROWS, on)),
+          "a chain's call");
+    if (!got)
+        return;
+    GOOD(cuStreamSynchronize(on));
+    GOOD(cuMemcpyDtoH_v2(got, chain_c, ROWS * ROWS * (dbl ? sizeof(double) : sizeof(float))));
+}
+
+/* Operands that no tensor core serves must not keep the next call from them, which would show in the bits of C: strict precision's differ. Others
+ * come two or three at once, so that a call finds the one before it under way. */
+static void chains(handle on)
+{
+    static unsigned char chain[2][ROWS * ROWS * sizeof(double)], strict[sizeof chain[0]], got[sizeof chain[0]];
+    const bool dbl = forced("tensor_int8");
+    const size_t bytes = ROWS * ROWS * (dbl ? sizeof(double) : sizeof(float));
+    draw_chain(dbl);
+    set_precision(GPUGEMM_PRECISION_STRICT);
+    chain_call(dbl, 0, on, strict);
+    set_precision(GPUGEMM_PRECISION_FP32);
+    for (int which = 0; which < 2; which++)
+        chain_call(dbl, which, on, chain[which]);
+    CHECK(memcmp(chain[0], strict, bytes), "strict precision has the chain's bits, so this test can tell nothing");
+    const unsigned long graphs = asked("cuGraphLaunch"), others = asked("cuGraphExecKernelNodeSetParams_v2");
+    for (int i = 0; i < 3 * REPEATS; i++) {
+        const int which = i > REPEATS && i % 5 == 3;
+        for (int more = i % 3; more > 0; more--)
+            chain_call(dbl, which, on, NULL);
+        chain_call(dbl, which, on, got);
+        CHECK(!memcmp(got, chain[which], bytes), "call %d of a chain, with operands %d, has other bits", i, which);
+    }
+    CHECK(asked("cuGraphLaunch") - graphs >= 4 * REPEATS, "%lu graphs for %d calls of a chain", asked("cuGraphLaunch") - graphs, 6 * REPEATS);
+    CHECK(asked("cuGraphExecKernelNodeSetParams_v2") > others, "no other arguments");
+    set_precision(GPUGEMM_PRECISION_DEFAULT);
+}
+
 static void captured(handle on)
 {
     handle graph = NULL, exec = NULL;
@@ -344,7 +412,8 @@ int main(int argc, char **argv)
     sgemm = library ? (__typeof__(sgemm))dlsym(library, "gpugemm_sgemm") : NULL;
     int (*const warmup)(void) = library ? (int (*)(void))dlsym(library, "gpugemm_warmup") : NULL;
     driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
-    if (!dgemm || !sgemm || !warmup)
+    set_precision = library ? (__typeof__(set_precision))dlsym(library, "gpugemm_set_precision") : NULL;
+    if (!dgemm || !sgemm || !set_precision || !warmup)
         return fprintf(stderr, "%s lacks names\n", lib), 1;
     if (warmup())
         return printf("skipped: no GPU\n"), SKIP;
@@ -368,6 +437,8 @@ int main(int argc, char **argv)
     deep(on);
     robbed(on);
     packed(on);
+    if (forced("tensor"))
+        chains(on);
     reset(&on); /* before the library gives back what it holds, which it does when idle: it could not tell that this is gone meanwhile */
     captured(on);
     threads();
