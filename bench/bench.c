@@ -271,10 +271,11 @@ static int time_blocks(const bool *able, const struct problem *p, double times[]
  * the thread waited what a call needs has left the caches. */
 static void time_calls(const bool *able, const struct problem *p, double times[][MAX_ROUNDS])
 {
-    enum { BATCHES = 15, MOST_CALLS = 100 };
-    const int calls = (double)p->m * (double)p->n * (double)p->k < 1e9 ? MOST_CALLS : 10;
+    enum { BATCHES = 15, MOST_CALLS = 100, UNTIL_WARM = 32 /* and more than MADE of src/enqueue.c */ };
+    const int few = (double)p->m * (double)p->n * (double)p->k < 1e9 ? MOST_CALLS : 10;
     for (int b = -1; b < BATCHES; b++)
         for (int c = 0; c < contestant_count; c++) {
+            const int calls = b < 0 ? UNTIL_WARM : few;
             double taken[MOST_CALLS];
             if (able[c])
                 contestants[c].run(&contestants[c], p);
