@@ -127,10 +127,10 @@ static struct gg_range cut(int64_t begin, int64_t width, int64_t i, int64_t end)
     return (struct gg_range){first, gg_min(first + width, end)};
 }
 
-/* A mixture says how the inside of a block is cut: the order of the panels, the share of k in the first turn, and how many panels (see plan.h). */
+/* A mixture says how the inside of a block is cut: the order of the panels, a share, and how many panels (see plan.h). */
 struct mixture {
-    enum { BOTH, A_FIRST, B_FIRST } order; /* panels of both operands, or all of A (B) first: see list_one_first */
-    int eighths;                           /* of k in the first of two turns (0: one turn); BOTH only */
+    enum { BOTH, A_FIRST, B_FIRST } order; /* panels of both operands, or A (B) first: see list_one_first */
+    int eighths;                           /* BOTH: of k in the first of two turns (0: one turn). Else of the operand that is first */
     int panels;                            /* approximate number of panels in each turn */
 };
 
@@ -309,12 +309,13 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
         }
 }
 
-/* All of one operand first; then the other by panels, each with the columns (rows) of C that it completes. The loads of the first operand grow in
- * size, so that the link starts early. (H200, planned so or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and
+/* All or most of one operand first; then the other by panels, each with the columns (rows) of C that it completes, and what was left of the first by
+ * panels, each with the rows (columns) that it completes. The loads of what is first grow in size, so that the link starts early. (H200, planned so or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and
  * 7.52, 2048 2.06 and 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27. With and without a first panel half as wide: dgemm 4096
  * 6.26 and 6.84.) */
-static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool columns, int panels, bool chain)
+static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, struct mixture mix, bool chain)
 {
+    const bool columns = mix.order == A_FIRST;
     const int64_t least = chain ? 256 : 128; /* fewer steps for a chain, whose launches wait for each other */
     struct block all = {.m = {0, p->m},
                         .n = {0, p->n},
@@ -327,7 +328,8 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
                         .last = true};
     const enum gg_operand one = columns ? GG_A : GG_B, other = columns ? GG_B : GG_A;
     const bool along_k = columns ? !p->a_kmajor : !p->b_kmajor; /* consecutive lines of the first operand are consecutive in k */
-    const struct gg_range across = columns ? all.m : all.n, lines = along_k ? all.k : across;
+    const struct gg_range whole = columns ? all.m : all.n, across = {0, gg_min(gg_round_up(whole.end * mix.eighths / 8, 128), whole.end)},
+                          rest = {across.end, whole.end}, lines = along_k ? all.k : across;
     const double line = (double)gg_size(p->type) * (double)(along_k ? across.end : p->k);
     plan->blocks = plan->load_count = plan->step_count = 0;
     double wanted = 1 << 20;
@@ -340,13 +342,19 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, bool c
         const struct gg_range none = {0, 0};
         struct block alone = all;
         alone.load_c = alone.last = false;
-        add_step(plan, p, &alone, columns ? all.m : none, columns ? none : all.n, all.k);
+        add_step(plan, p, &alone, columns ? across : none, columns ? none : across, all.k);
     }
-    const struct cuts cuts = panels_of(columns ? all.n : all.m, panels, least, true);
+    const struct cuts cuts = panels_of(columns ? all.n : all.m, mix.panels, least, true);
     for (int t = 0; t < cuts.count; t++) {
         const struct gg_range part = piece(&cuts, t);
         add_load(plan, p, &all, other, columns ? all.k : part, columns ? part : all.k);
-        add_step(plan, p, &all, columns ? all.m : part, columns ? part : all.n, all.k)->stream = t % GG_RUN_STREAMS;
+        add_step(plan, p, &all, columns ? across : part, columns ? part : across, all.k)->stream = t % GG_RUN_STREAMS;
+    }
+    const struct cuts late = panels_of(rest, (int)gg_max(1, (8 - mix.eighths) * mix.panels / 8), least, false);
+    for (int t = 0; rest.begin < rest.end && t < late.count; t++) {
+        const struct gg_range part = piece(&late, t);
+        add_load(plan, p, &all, one, columns ? part : all.k, columns ? all.k : part);
+        add_step(plan, p, &all, columns ? part : all.m, columns ? all.n : part, all.k)->stream = t % GG_RUN_STREAMS;
     }
     plan->block_end[plan->blocks++] = plan->step_count;
 }
@@ -426,17 +434,18 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     if (mix.order == BOTH)
         list(plan, p, s, mix);
     else
-        list_one_first(plan, p, mix.order == A_FIRST, mix.panels, chain);
+        list_one_first(plan, p, mix, chain);
     plan->chain = chain;
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }
 
 enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, QUARTER_BY_16 = 8, THREE_EIGHTHS_BY_8 = 10 };
-enum { ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24 };
-static const struct mixture mixtures[MIXTURES] = {
+enum { ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24, MOST_OF_A_BY_16 = MIXTURES };
+static const struct mixture mixtures[] = {
     {BOTH, 0, 4},  {BOTH, 0, 8},  {BOTH, 0, 16},   {BOTH, 1, 4},    {BOTH, 1, 8},     {BOTH, 1, 16},   {BOTH, 2, 4},    {BOTH, 2, 8},
     {BOTH, 2, 16}, {BOTH, 3, 4},  {BOTH, 3, 8},    {BOTH, 3, 16},   {BOTH, 4, 4},     {BOTH, 4, 8},    {BOTH, 4, 16},   {BOTH, 5, 4},
-    {BOTH, 5, 8},  {BOTH, 5, 16}, {A_FIRST, 0, 8}, {A_FIRST, 0, 4}, {A_FIRST, 0, 16}, {B_FIRST, 0, 8}, {B_FIRST, 0, 4}, {B_FIRST, 0, 16}};
+    {BOTH, 5, 8},  {BOTH, 5, 16}, {A_FIRST, 8, 8}, {A_FIRST, 8, 4}, {A_FIRST, 8, 16}, {B_FIRST, 8, 8}, {B_FIRST, 8, 4}, {B_FIRST, 8, 16},
+    {A_FIRST, 6, 16}};
 
 /* A range of the mixtures: [from, to). */
 struct span {
@@ -482,8 +491,9 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
 /* The mixtures to try for a chain. Panels of both where the chain would wait too long for all of A; two turns where it takes about as long as the
  * upload, but one where C is read, because a second would read it again. (H200, sgemm 8192 by 16 and 8 panels in any layout 11.6 to 11.9 ms and 12.0
  * to 12.7, A first 11.5 to 13.4. H100, turns-2026-11-28.txt: dgemm 16384 in one turn 121 ms, in two 113, page-locked 118 and 110; sgemm 55.6 and 54.1,
- * page-locked 56.1 and 52.7. By 16 and by 8 panels dgemm 8192 NT 31.4 ms and 26.4, TT 28.6 and 26.0, NN and TN the same, 6000 15.7 and 14.5; reading
- * C 16384 145 and 156, sgemm 76 and 74.) */
+ * page-locked 56.1 and 52.7; reading C dgemm 16384 145 and 156, sgemm 76 and 74. H200, panels-2026-11-28.txt: dgemm 8192 by 8 panels of both 23.6,
+ * with three quarters of A first 22.5, all of A first 23.0, TT 23.9; dgemm 12000, which takes nearly as long as the upload, 54.6, in two turns 52.6;
+ * sgemm the same within 2 % where A's share is right, and up to 10 % slower where it is not.) */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double upload = (double)gg_size(p->type) * (double)p->k * (double)(p->m + p->n) / speed->up, share = speed->chain / upload;
@@ -494,13 +504,13 @@ static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *spee
     if (share > 0.6)
         return just(p->beta == 0 && p->k >= deep ? THREE_EIGHTHS_BY_8 : p->type == GG_D || direct ? BOTH_BY_16 : BOTH_BY_8);
     if (share > 0.3 && !direct)
-        return just(p->type == GG_D ? BOTH_BY_8 : BOTH_BY_16);
+        return just(p->type == GG_D ? MOST_OF_A_BY_16 : BOTH_BY_16);
     return (struct span){ONE_FIRST, MIXTURES};
 }
 
 /* A chain is taken if it is no slower than this, relative to other kernels: in FP32 even if it is slower, because it leaves the GPU free for others
- * for more of the time. FP64's gains less, and the model flatters it where C is read (H100, 8192 34.4 ms and 33.2 in strict, 4096 9.0 and 8.5). */
-static const double CHAIN_WORTH[] = {[GG_S] = 1.05, [GG_D] = 0.97};
+ * for more of the time. The model flatters FP64's where C is read (H100, 8192 34.4 ms and 33.2 in strict, 4096 9.0 and 8.5). */
+static double chain_worth(const struct gg_gemm *p) { return p->type == GG_S ? 1.05 : p->beta == 0 ? 1 : 0.97; }
 
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
@@ -538,7 +548,7 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
         }
     for (int i = chain.from; i < chain.to; i++) {
         const double t = try(plan, p, shape, speed, mixtures[i], true);
-        if (t < (by_chain ? 1 : CHAIN_WORTH[p->type]) * seconds)
+        if (t < (by_chain ? 1 : chain_worth(p)) * seconds)
             seconds = t, best = i, by_chain = true;
     }
     try(plan, p, shape, speed, mixtures[best], by_chain);

@@ -24,8 +24,8 @@
  *
  * One operand first. All of A (or B) is uploaded, then the other operand by panels, each of which completes some columns (rows) of C. Half of the
  * upload is over before the first product starts, but lines are copied whole and C leaves as evenly as the other operand arrives. This suits products
- * for which the GPU has time to spare. Products by a chain (tensor.h), which splits
- * and certifies anew in each turn, are mostly cut this way, or into panels of both in one turn. */
+ * for which the GPU has time to spare. If it has less, most of A is enough to begin with, and the rest of A comes last, by panels. Products by a
+ * chain (tensor.h), which splits and certifies anew in each turn, are mostly cut this way, or into panels of both in one turn. */
 #ifndef GG_PLAN_H
 #define GG_PLAN_H
 

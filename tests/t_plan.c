@@ -177,6 +177,25 @@ static void check_large(bool ta, bool tb, bool by_chain)
     gg_plan_free(&plan);
 }
 
+/* For a chain that takes half as long as the upload three quarters of A come first, then B by panels, and the rest of A by panels. */
+static void check_most_first(void)
+{
+    const int64_t n = 8192, most = n / 4 * 3;
+    const struct gg_gemm p = {.type = GG_D, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+    const struct gg_speed speed = {.up = 49e9, .down = 49e9, .memory = 4.8e12, .flops = 55e12, .sms = 132, .chain = 12e-3, .chain_tiles = 132};
+    struct gg_plan plan;
+    CHECK(gg_plan_make(&plan, &p, (int64_t)100 << 30, &speed));
+    CHECK(plan.chain && plan.blocks == 1 && plan.steps[0].rows.end == most && plan.steps[0].cols.end == 0);
+    int64_t rows = 0, cols = 0;
+    for (int i = 1; i < plan.step_count; i++) {
+        const struct gg_range r = plan.steps[i].rows, c = plan.steps[i].cols;
+        CHECK(cols < n ? r.begin == 0 && r.end == most && c.begin == cols : r.begin == rows && c.begin == 0 && c.end == n);
+        rows = r.end, cols = c.end;
+    }
+    CHECK(rows == n && cols == n && plan.steps[plan.step_count - 1].rows.begin >= most);
+    gg_plan_free(&plan);
+}
+
 /* Tall and medium-sized products are uploaded panel by panel, each multiplied and stored as it arrives, in one turn. */
 static void check_panels(enum gg_type type, int64_t m, int64_t n, int64_t k)
 {
@@ -289,11 +308,14 @@ int main(void)
     for (int layout = 0; layout < 4; layout++) {
         check_large(layout & 1, layout & 2, false);
         check_large(layout & 1, layout & 2, true);
+        chain = 60e-6; /* half as long as the upload: most of A first */
+        try(1100, 1300, 300, layout & 1, layout & 2, layout & 1, lots, 1);
         chain = 1e-4; /* longer than the upload: panels of both operands if B's panels are not whole lines */
         try(1100, 1300, 300, layout & 1, layout & 2, layout & 1, lots, 1);
         chain = 0;
         try(300, 1100, 20, layout & 1, layout & 2, 0, lots, 1); /* C is completed by columns */
     }
+    check_most_first();
     try(200, 3000, 20, true, true, 1, lots, 1);
     chain = 0;
     try(64, 64, 100000, false, false, 0.5, 8 * mb, 8);
