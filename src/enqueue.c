@@ -149,10 +149,9 @@ bool gg_gpu_launch_early(struct gg_device *dev, const struct gg_kernel *kernel, 
 /* A launch takes the host 3.0 to 4.5 us, that of a graph of one to eight kernels 1.2 to 2.1, and 0.3 to 0.8 more for each kernel whose arguments
  * must be replaced first (H200's hosts, driver 580, 2026-11). With another function or grid to replace nothing is gained. On the GPU a graph of one
  * kernel ends 0 to 0.3 us later, and in a row of the same launches 0.1; one of two kernels 0.1 to 0.5 sooner than two launches, but two graphs 0.3 to
- * 1 later. Chains end sooner, as their kernels start without waiting for the host: in a row sgemm 2048 takes 92.3 us and not 98.7, 1024 21.9 and
- * 22.4. So a call that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us, the first one 0.7 ms: hence MADE.
- * All together take 2 MB of the GPU. A stream's call is kept until others have come as often, or MOST times. (bench/results/again-2026-11-27.txt,
- * chains-2026-11-28.txt) */
+ * 1 later; of chains no difference is seen. So a call that follows itself in its stream, again and again, gets a graph. Making one takes 10 to 30 us,
+ * the first one 0.7 ms: hence MADE. All together take 2 MB of the GPU. A stream's call is kept until others have come as often, or MOST times.
+ * (bench/results/again-2026-11-27.txt, chains-2026-11-28.txt) */
 enum { MADE = 16, MOST = 64 };
 
 static CUDA_KERNEL_NODE_PARAMS node_of(const struct gg_launch *launch, void **parameters)
