@@ -491,7 +491,7 @@ static struct span of_kernels(const struct gg_gemm *p, const struct gg_speed *sp
 /* The mixtures to try for a chain. Panels of both where the chain would wait too long for all of A; two turns where it takes about as long as the
  * upload, but one where C is read, because a second would read it again. (H200, sgemm 8192 by 16 and 8 panels in any layout 11.6 to 11.9 ms and 12.0
  * to 12.7, A first 11.5 to 13.4. H100, turns-2026-11-28.txt: dgemm 16384 in one turn 121 ms, in two 113, page-locked 118 and 110; sgemm 55.6 and 54.1,
- * page-locked 56.1 and 52.7; reading C dgemm 16384 145 and 156, sgemm 76 and 74. H200, panels-2026-11-28.txt: dgemm 8192 by 8 panels of both 23.6,
+ * page-locked 56.1 and 52.7; reading C dgemm 16384 145 and 156, sgemm 76 and 74. H200, chains-2026-11-28.txt: dgemm 8192 by 8 panels of both 23.6,
  * with three quarters of A first 22.5, all of A first 23.0, TT 23.9; dgemm 12000, which takes nearly as long as the upload, 54.6, in two turns 52.6;
  * sgemm the same within 2 % where A's share is right, and up to 10 % slower where it is not.) */
 static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *speed)
