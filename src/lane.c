@@ -231,10 +231,13 @@ gg_stream gg_lane_up(const struct gg_device *dev)
     return up;
 }
 
-/* gg_lane_allowance when `free_bytes` are free on the GPU. Under g.lock. */
+/* gg_lane_allowance when `free_bytes` are free on the GPU, of which others keep a fifth, however often arenas grow. Under g.lock. */
 static int64_t allowance(const struct gg_lane *lane, size_t free_bytes)
 {
-    int64_t room = (int64_t)free_bytes / 10 * 8;
+    int64_t ours = 0;
+    for (int i = 0; i < g.lane_count; i++)
+        ours += g.lanes[i]->dev == lane->dev ? g.lanes[i]->arena_bytes : 0;
+    int64_t room = ((int64_t)free_bytes + ours) / 10 * 8 - ours;
     if (gg_config()->gpu_memory)
         room = gg_min(room, gg_config()->gpu_memory - g.arena_bytes);
     return lane->arena_bytes + (room > 0 ? room : 0);

@@ -3,12 +3,15 @@
  *   t_staged --lib PATH             the bytes that cross the link are those of the operands, C goes up only if it is read, and the same call again
  *                                   allocates nothing and makes the same copies, however often it comes, also after its memory was given back
  *   t_staged --lib PATH --failures  calls during which the driver fails once, late enough that part of C has arrived: the CPU computes the rest
+ *   t_staged --lib PATH --budget    calls that need more GPU memory than they may have take all of it and no more: GPUGEMM_GPU_MEMORY, or four fifths
+ * of what is free; also after an allocation has failed, and after the memory was given back
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. With little page-locked memory all calls are long, else most are short. */
 #include "exact.h"
 #include "faults.h"
 
-static struct faults *driver;
+static void *cuda;
+static struct faults *driver; /* of it */
 
 static unsigned long asked(const char *name) { return driver->calls[fault_function(driver, name)]; }
 
@@ -80,7 +83,7 @@ static uint64_t recovered(void)
     return stats.recovered;
 }
 
-static void *page_locked(void *cuda, size_t bytes)
+static void *page_locked(size_t bytes)
 {
     void *context, *memory = NULL;
     int (*const retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
@@ -91,7 +94,7 @@ static void *page_locked(void *cuda, size_t bytes)
 }
 
 /* C := A B + 2 C, so that what is computed twice is wrong. Of a C of 1.3 MB a short call has three legs. */
-static void failing(void *cuda)
+static void failing(void)
 {
     enum { OUT_OF_MEMORY = 2 }; /* CUDA_ERROR_OUT_OF_MEMORY, which a context survives */
     static const char *const functions[] = {"cuEventQuery", "cuEventRecord", "cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuStreamWaitEvent"};
@@ -103,7 +106,7 @@ static void failing(void *cuda)
     for (int shape = 0; shape < 3; shape++) { /* lines longer than the least slot, 64 KB, in however many panels; and C page-locked: never direct */
         const int64_t m = shape == 1 ? 150000 : 400, n = shape == 1 ? 5 : 400, k = shape == 1 ? 3 : 12, ldc = m + 10;
         const size_t bytes = (size_t)(ldc * n) * sizeof(double);
-        void *c = shape == 2 ? page_locked(cuda, bytes) : malloc(bytes);
+        void *c = shape == 2 ? page_locked(bytes) : malloc(bytes);
         CHECK(exact_gemm(s, m, n, k, c, ldc, 1) == 0, "%ld rows: wrong before any failure", (long)m);
         for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
             for (unsigned nth = 1; nth <= 60; nth += 1 + nth / (shape == 1 ? 2 : 8)) {
@@ -121,16 +124,74 @@ static void failing(void *cuda)
     printf("%d times the CPU computed the rest: %d failures\n", (int)parts, test_failures);
 }
 
+/* Bytes of GPU memory, in use or in all. */
+static int64_t gpu_memory(bool all)
+{
+    size_t left = 0, total = 0;
+    void *context;
+    int (*const retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
+    int (*const enter)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
+    int (*const ask)(size_t *, size_t *) = (int (*)(size_t *, size_t *))dlsym(cuda, "cuMemGetInfo_v2");
+    CHECK(!retain(&context, 0) && !enter(context) && !ask(&left, &total), "no GPU memory");
+    return (int64_t)(all ? total : total - left);
+}
+
+/* A call whose operands take `bytes`, most of them C. Returns the GPU memory that is in use afterwards. */
+static int64_t taking(int64_t bytes, const char *when)
+{
+    const int64_t m = 2400, k = 6, n = (bytes / 8 - m * k) / (m + k);
+    void *c = malloc((size_t)(m * n) * sizeof(double));
+    const uint64_t before = gpu_calls();
+    CHECK(exact_gemm(spelling_named("dgemm_"), m, n, k, c, m, 3) == 0, "%s: wrong", when);
+    CHECK(gpu_calls() == before + 1, "%s: not served by the GPU", when);
+    free(c);
+    return gpu_memory(false);
+}
+
+static void budget(void)
+{
+    const int64_t limit = getenv("GPUGEMM_GPU_MEMORY") ? (int64_t)atoi(getenv("GPUGEMM_GPU_MEMORY")) << 20 : 0, others = 3 << 20 /* at most */;
+    release_memory();
+    const int64_t least = gpu_memory(false), may = limit ? limit : (gpu_memory(true) - least) / 10 * 8, little = may / 20;
+    const int64_t fits = taking(may - little, "what fits");
+    CHECK(fits - least >= may - 2 * little && fits - least <= may + others, "what fits takes %ld of %ld bytes", (long)(fits - least), (long)may);
+    CHECK(taking(may - little, "again") == fits, "the same call again changes how much is in use");
+    CHECK(taking(may + little, "more, at once") - least <= may + others, "more than fits, behind what fits, takes more");
+    release_memory();
+    for (int part = 1; part < 4; part++) /* the arena grows */
+        taking(may / 4 * part, "parts");
+    for (int failing = 0; failing < 4; failing++) { /* every other time, the first or the second allocation */
+        CHECK(release_memory() > 0 && gpu_memory(false) - least <= others, "%ld bytes are not given back", (long)(gpu_memory(false) - least));
+        driver->error = 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+        driver->mode = FAULT_ONCE;
+        driver->nth = asked("cuMemAlloc_v2") + 1 + (unsigned)failing / 2;
+        driver->function = failing % 2 ? fault_function(driver, "cuMemAlloc_v2") : -1;
+        const int64_t more = taking(may + little, "more than fits");
+        CHECK(more - least <= may, "more than fits takes %ld of %ld bytes", (long)(more - least), (long)may);
+        driver->function = -1;
+        release_memory();
+        const int64_t then = taking(may - little, "afterwards");
+        CHECK(then == fits, "what fits takes %ld bytes, after a failure %ld", (long)fits, (long)then);
+    }
+    printf("%ld of %ld bytes: %d failures\n", (long)(fits - least), (long)may, test_failures);
+}
+
 int main(int argc, char **argv)
 {
     open_by_arguments(argc, argv);
-    void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+    cuda = dlopen("libcuda.so.1", RTLD_NOW);
     driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
     if (!driver || !read_stats)
         return fprintf(stderr, "libcuda.so.1 is not that of fail_cuda.c\n"), 2;
     driver->function = -1;
     driver->armed = true;
     exact_square(spelling_named("dgemm_"), 100, 1); /* starts the GPU */
-    strcmp(argv[argc - 1], "--failures") ? traffic() : failing(cuda);
+    const char *const what = argv[argc - 1];
+    if (!strcmp(what, "--failures"))
+        failing();
+    else if (!strcmp(what, "--budget"))
+        budget();
+    else
+        traffic();
     return test_failures != 0;
 }
