@@ -62,9 +62,14 @@ static struct grid cut(const struct gg_job *job, const struct rectangle *r)
 {
     const int64_t size = (int64_t)gg_size(job->p->type), least = 256 << 10, rows = gg_extent(r->rows), cols = gg_extent(r->cols);
     const bool second = gg_second_contiguous(job->p, r->operand);
+    const int64_t width = second ? cols : rows, lines = second ? rows : cols;
     const double bytes = (double)rows * (double)cols * (double)size;
-    int64_t chunk = r->later ? job->slot_bytes : gg_min(job->slot_bytes, bytes < 1e12 ? gg_max((int64_t)bytes / 2, least) : INT64_MAX) & -8;
-    return grid_of(second ? cols : rows, second ? rows : cols, size, is_direct(job, r) ? INT64_MAX / 16 : chunk);
+    int64_t chunk = job->slot_bytes;
+    if (!r->later && bytes < 1e12) { /* in two: whole lines, if there are several, and none left over for a third */
+        const int64_t half = (lines > 1 ? gg_ceil_div(lines, 2) * width : width / 2) * size;
+        chunk = gg_min(chunk, gg_max(half, least)) & -8;
+    }
+    return grid_of(width, lines, size, is_direct(job, r) ? INT64_MAX / 16 : chunk);
 }
 
 static struct gg_chunk chunk_at(const struct gg_job *job, const struct rectangle *r, int64_t i)
