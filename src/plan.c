@@ -151,7 +151,8 @@ static double reached(const struct cuts *cuts, int i)
 }
 
 /* Cuts a range into panels of whole kernel tiles, none narrower than `least`. The last panel is halved up to twice, because the strip it completes
- * must still be computed and downloaded when the upload has ended. `early`: the first panel is half as wide, so that C starts to leave sooner. */
+ * must still be computed and downloaded when the upload has ended. `early`: the first panel is half as wide, so that C starts to leave sooner. An
+ * empty range has no panels. */
 static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool early)
 {
     const int64_t tile = 128;
@@ -163,7 +164,7 @@ static struct cuts panels_of(struct gg_range r, int panels, int64_t least, bool 
         cuts.at[cuts.count + 1] = gg_min(cuts.at[cuts.count] + width, r.end);
         cuts.count++;
     }
-    for (int halved = 0; halved < 2 && cuts.at[cuts.count] - cuts.at[cuts.count - 1] >= 2 * least; halved++) {
+    for (int halved = 0; halved < 2 && cuts.count > 0 && cuts.at[cuts.count] - cuts.at[cuts.count - 1] >= 2 * least; halved++) {
         cuts.at[cuts.count + 1] = r.end;
         cuts.at[cuts.count] = cuts.at[cuts.count - 1] + gg_round_up((r.end - cuts.at[cuts.count - 1]) / 2, tile);
         cuts.count++;
@@ -351,7 +352,7 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, struct
         add_step(plan, p, &all, columns ? across : part, columns ? part : across, all.k)->stream = t % GG_RUN_STREAMS;
     }
     const struct cuts late = panels_of(rest, (int)gg_max(1, (8 - mix.eighths) * mix.panels / 8), least, false);
-    for (int t = 0; rest.begin < rest.end && t < late.count; t++) {
+    for (int t = 0; t < late.count; t++) {
         const struct gg_range part = piece(&late, t);
         add_load(plan, p, &all, one, columns ? part : all.k, columns ? all.k : part);
         add_step(plan, p, &all, columns ? part : all.m, columns ? all.n : part, all.k)->stream = t % GG_RUN_STREAMS;
