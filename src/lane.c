@@ -132,7 +132,6 @@ static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
         if (arena) {
             gg_gpu_free(lane->arena);
             lane->arena = NULL;
-            lane->arena_bytes = 0;
         }
         given += arena;
         for (int n = 0; n < GG_RUN_STREAMS; n++)
@@ -140,6 +139,7 @@ static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
         gg_gpu_leave();
         pthread_mutex_lock(&g.lock);
         g.arena_bytes -= arena;
+        lane->arena_bytes -= arena;
         pthread_mutex_unlock(&g.lock);
     }
     pthread_mutex_lock(&g.lock);

@@ -30,7 +30,7 @@ struct gg_lane {
     gg_event *events;               /* for the loads and steps of a job (job.h) */
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
-    int64_t arena_bytes;
+    int64_t arena_bytes;            /* changed under lane.c's lock, because other lanes' allowances depend on it */
     char *pinned;                   /* for short calls */
     int64_t pinned_bytes;
     double short_end;               /* when the lane's last short call ended */
