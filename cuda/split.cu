@@ -369,7 +369,10 @@ template <typename TIER> __device__ void split(const gg_args &p)
 
 __device__ inline void certify(const gg_args &p)
 {
-    if (gg_gated(p) || share::is_beyond(p) || gg_verdict(p) == (GG_NOT_FP16 | GG_NOT_BF16))
+    if (gg_gated(p))
+        return;
+    gg_clear_next(p);
+    if (share::is_beyond(p) || gg_verdict(p) == (GG_NOT_FP16 | GG_NOT_BF16))
         return;
     __shared__ __align__(16) float dealt[DEALT];
     share s(p, 0);

@@ -196,6 +196,7 @@ static bool add_node(struct gg_repeat *r, int i, struct gg_two_args *args, const
 /* The word of a chain's verdict; NULL: the call is no chain. Its last kernel certainly has it. */
 static uint32_t *verdict_of(const struct gg_call *call) { return call->args[call->count - 1].each[0].verdict; }
 
+/* The two words of a chain's graphs. */
 static uint32_t *words_for_repeats(const struct gg_call *call) { return (uint32_t *)call->workspace.memory + FOR_REPEATS; }
 
 /* Gives all kernels of a chain that word, and the first one another to clear. */
@@ -212,10 +213,10 @@ static void forget_graphs(struct gg_repeat *r)
         (void)GG_CU(cuGraphExecDestroy, r->graph[--r->graphs].made); /* if it is running, it ends first */
     if (r->pattern)
         (void)GG_CU(cuGraphDestroy, r->pattern);
-    r->pattern = NULL;
+    r->pattern = NULL, r->turn = 0;
 }
 
-/* Nothing but their first arguments tells a chain's two graphs apart, and those are replaced when its turn comes. */
+/* Of a chain both graphs are made with the arguments of the first; the second's are replaced when its turn comes. */
 static void make_graphs(struct gg_repeat *r, struct gg_call *call)
 {
     CUlaunchAttributeValue priority = {.priority = 0};
@@ -236,7 +237,6 @@ static void make_graphs(struct gg_repeat *r, struct gg_call *call)
     if (!good)
         forget_graphs(r);
     r->refused = !good;
-    r->turn = 0;
 }
 
 /* Does the graph's kernel i have these arguments? The maps, which are in front, follow from the rest. */
@@ -298,7 +298,7 @@ static bool launch_again(struct gg_call *call)
         r->interrupted = true;
         if (--r->seen <= 0) {
             forget_graphs(r);
-            r->stream = call->id, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false, r->turn = 0;
+            r->stream = call->id, r->count = call->count, r->seen = 1, r->interrupted = r->refused = false;
             memcpy(r->launches, call->launches, (size_t)call->count * sizeof *r->launches);
         }
         return false;
@@ -308,9 +308,9 @@ static bool launch_again(struct gg_call *call)
     r->seen += r->seen < MOST;
     if (!in_a_row || r->seen < MADE)
         return false;
-    uint32_t *const verdict = verdict_of(call), *const words = words_for_repeats(call);
+    uint32_t *const verdict = verdict_of(call);
     if (verdict)
-        use_words(call, &words[r->turn], &words[!r->turn]);
+        use_words(call, words_for_repeats(call) + r->turn, words_for_repeats(call) + !r->turn);
     const bool launched = launch_with_arguments(r, call);
     if (verdict && !launched)
         use_words(call, verdict, NULL);

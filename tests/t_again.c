@@ -332,6 +332,18 @@ static void chains(handle on)
     }
     CHECK(asked("cuGraphLaunch") - graphs >= 4 * REPEATS, "%lu graphs for %d calls of a chain", asked("cuGraphLaunch") - graphs, 6 * REPEATS);
     CHECK(asked("cuGraphExecKernelNodeSetParams_v2") > others, "no other arguments");
+    driver->error = 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+    driver->mode = FAULT_ONCE;
+    /* Graphs are given up and made anew, whichever's turn it was, also with operands that rule the tensor cores out. */
+    for (int i = 0; i < REPEATS; i++) {
+        if (i % 5 == 0) {
+            driver->nth = asked("cuGraphExecKernelNodeSetParams_v2") + 1;
+            driver->function = fault_function(driver, "cuGraphExecKernelNodeSetParams_v2");
+        }
+        chain_call(dbl, i % 3 == 1, on, got);
+        CHECK(!memcmp(got, chain[i % 3 == 1], bytes), "call %d of a chain, whose graphs are made anew, has other bits", i);
+    }
+    driver->function = -1;
     set_precision(GPUGEMM_PRECISION_DEFAULT);
 }
 
