@@ -16,7 +16,7 @@ bool gg_device_gemm(struct gg_device *dev, const struct gg_gemm *p, gg_stream st
     if (!choice.kernel || !gg_gpu_enter(dev))
         return false;
     gg_gpu_begin_turn(dev);
-    const bool asks = wait && gg_watched();
+    const bool asks = wait && gg_watched(); /* who served: a chain's graph would tell it in a word of its own */
     bool done = gg_launch(dev, &choice, &q, stream, !asks);
     if (done && asks)
         outcome->kernel = gg_served(dev, &choice, &q, stream);

@@ -286,7 +286,7 @@ struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gat
 /* Adds what a GG_TMA… row needs when each block has one tile; nothing for other rows. False: the driver failed. */
 bool gg_launch_maps(struct gg_args *args, const struct gg_kernel *row);
 
-/* Launches one kernel of a chain: split, product or FFMA. Each begins with gg_gated (cuda/gate.cuh). */
+/* Launches one kernel of a chain, behind another of it: split, product or FFMA. Each begins with gg_gated (cuda/gate.cuh). */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, struct gg_args *args);
 
 /* Bytes of scratch that such a launch wants, the largest of its parts. */

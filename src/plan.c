@@ -311,9 +311,9 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
 }
 
 /* All or most of one operand first; then the other by panels, each with the columns (rows) of C that it completes, and what was left of the first by
- * panels, each with the rows (columns) that it completes. The loads of what is first grow in size, so that the link starts early. (H200, planned so or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and
- * 7.52, 2048 2.06 and 2.20; page-locked sgemm 4096 2.98 and 4.20, dgemm 4096 5.89 and 7.27. With and without a first panel half as wide: dgemm 4096
- * 6.26 and 6.84.) */
+ * panels, each with the rows (columns) that it completes. The loads of what is first grow in size, so that the link starts early. (H200, planned so
+ * or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52, 2048 2.06 and 2.20; page-locked sgemm 4096 2.98
+ * and 4.20, dgemm 4096 5.89 and 7.27. With and without a first panel half as wide: dgemm 4096 6.26 and 6.84.) */
 static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, struct mixture mix, bool chain)
 {
     const bool columns = mix.order == A_FIRST;
@@ -441,7 +441,7 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
 }
 
 enum { BOTH_BY_4, BOTH_BY_8, BOTH_BY_16, QUARTER_BY_16 = 8, THREE_EIGHTHS_BY_8 = 10 };
-enum { ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24, MOST_OF_A_BY_16 = MIXTURES };
+enum { ONE_FIRST = 18, A_FIRST_BY_8 = ONE_FIRST, A_FIRST_BY_4, MIXTURES = 24 /* among which the model may choose */, MOST_OF_A_BY_16 = MIXTURES };
 static const struct mixture mixtures[] = {
     {BOTH, 0, 4},  {BOTH, 0, 8},  {BOTH, 0, 16},   {BOTH, 1, 4},    {BOTH, 1, 8},     {BOTH, 1, 16},   {BOTH, 2, 4},    {BOTH, 2, 8},
     {BOTH, 2, 16}, {BOTH, 3, 4},  {BOTH, 3, 8},    {BOTH, 3, 16},   {BOTH, 4, 4},     {BOTH, 4, 8},    {BOTH, 4, 16},   {BOTH, 5, 4},

@@ -3,8 +3,8 @@
  *   t_staged --lib PATH             the bytes that cross the link are those of the operands, C goes up only if it is read, and the same call again
  *                                   allocates nothing and makes the same copies, however often it comes, also after its memory was given back
  *   t_staged --lib PATH --failures  calls during which the driver fails once, late enough that part of C has arrived: the CPU computes the rest
- *   t_staged --lib PATH --budget    calls that need more GPU memory than they may have take all of it and no more: GPUGEMM_GPU_MEMORY, or four fifths
- * of what is free; also after an allocation has failed, and after the memory was given back
+ *   t_staged --lib PATH --budget    calls may have GPUGEMM_GPU_MEMORY of the GPU's memory, or four fifths of what is free: they take no more,
+ *                                   and what fits takes all that it needs, also after a failed allocation and after the memory was given back
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. With little page-locked memory all calls are long, else most are short. */
 #include "exact.h"
@@ -83,13 +83,21 @@ static uint64_t recovered(void)
     return stats.recovered;
 }
 
-static void *page_locked(size_t bytes)
+/* The driver's function, which then finds the GPU's context. */
+static void *with_context(const char *name)
 {
-    void *context, *memory = NULL;
+    void *context;
     int (*const retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
     int (*const enter)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
-    int (*const allocate)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))dlsym(cuda, "cuMemHostAlloc");
-    CHECK(!retain(&context, 0) && !enter(context) && !allocate(&memory, bytes, 0), "no page-locked memory");
+    CHECK(!retain(&context, 0) && !enter(context), "no context");
+    return dlsym(cuda, name);
+}
+
+static void *page_locked(size_t bytes)
+{
+    void *memory = NULL;
+    int (*const allocate)(void **, size_t, unsigned) = (int (*)(void **, size_t, unsigned))with_context("cuMemHostAlloc");
+    CHECK(!allocate(&memory, bytes, 0), "no page-locked memory");
     return memory;
 }
 
@@ -128,11 +136,8 @@ static void failing(void)
 static int64_t gpu_memory(bool all)
 {
     size_t left = 0, total = 0;
-    void *context;
-    int (*const retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
-    int (*const enter)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
-    int (*const ask)(size_t *, size_t *) = (int (*)(size_t *, size_t *))dlsym(cuda, "cuMemGetInfo_v2");
-    CHECK(!retain(&context, 0) && !enter(context) && !ask(&left, &total), "no GPU memory");
+    int (*const ask)(size_t *, size_t *) = (int (*)(size_t *, size_t *))with_context("cuMemGetInfo_v2");
+    CHECK(!ask(&left, &total), "no GPU memory");
     return (int64_t)(all ? total : total - left);
 }
 
