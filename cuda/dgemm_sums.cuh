@@ -72,18 +72,25 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
 
 constexpr int gg_least(int a, int b) { return a < b ? a : b; }
 
-/* The constants of a row of kernels.def: tile, stages, consumer warps in each direction, blocks per SM, and SLICES, the groups of warps that take the
- * stages in turn. LATE: a warp reads B's next fragments among the last products of a step, not before the first. 48x48 is 1.01 to 1.02 times as fast;
- * of 36 to 70 such orders none is better by more than 0.4 % in any other row (bench/results/variants-2026-11-25.txt). */
-template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M_, int WARPS_N_, int PER_SM, int SLICES_ = 1, bool PAIR_ = false, bool AHEAD_ = false,
-          bool LATE_ = false>
-struct dgemm_row {
-    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16, MMA_K = 8;
+/* How a row differs from the plainest. All were found by measuring (bench/variants); none is better in every row.
+ *   PAIRED    two blocks side by side fetch their common A for each other
+ *   AHEAD     all fragments of a step are read during the step before
+ *   LATE      a warp reads B's next fragments among the last products of a step, not before the first: 48x48 is 1.01 to 1.02 times as fast; of 36 to
+ *             70 such orders none is better by more than 0.4 % in any other row (bench/results/variants-2026-11-25.txt)
+ *   LONG      products of 16 k, not of 8, and one set of B's fragments, each read again behind its last product. The sums then pass through the
+ *             registers half as often: 128x128 is 1.02 times as fast, also where power is the limit, 128x64 and its pairs 1.01 (long-2026-11-28.txt)
+ *   DOUBLE    a stage of the ring has two k steps, so that a warp asks half as often whether it is there */
+enum gg_how { PAIRED = 1, AHEAD = 2, LATE = 4, LONG = 8, DOUBLE = 16 };
+
+/* The constants of a row of kernels.def: tile, stages, consumer warps in each direction, blocks per SM, SLICES, the groups of warps that take the
+ * stages in turn, and HOW. */
+template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M_, int WARPS_N_, int PER_SM, int SLICES_ = 1, unsigned HOW = 0> struct dgemm_row {
+    static constexpr bool PAIR = HOW & PAIRED, READS_AHEAD = HOW & AHEAD, READS_LATE = HOW & LATE, ONE_B = HOW & LONG;
+    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, TILE_K = 16, MMA_K = HOW & LONG ? 16 : 8, LINES = HOW & DOUBLE ? 2 : 1;
     static constexpr int WARPS_M = WARPS_M_, WARPS_N = WARPS_N_, SLICES = SLICES_;
-    static constexpr bool PAIR = PAIR_, AHEAD = AHEAD_, LATE = LATE_;
     static constexpr int GROUP = 32 * WARPS_M * WARPS_N, CONSUMERS = GROUP * SLICES, STEPS = TILE_K / MMA_K;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, FM = WARP_M / 16, FN = WARP_N / 8;
-    static constexpr int A_BYTES = TILE_M * 128, BYTES = (TILE_M + TILE_N) * 128, RING_BYTES = STAGES * BYTES;
+    static constexpr int A_BYTES = TILE_M * 128, LINE_BYTES = (TILE_M + TILE_N) * 128, BYTES = LINES * LINE_BYTES, RING_BYTES = STAGES * BYTES;
     static constexpr int ORDERS = RING_BYTES + 2 * STAGES * 8, SHARED = 1024 + ORDERS + (STAGES + 1) * 20;
     static constexpr int THREADS = CONSUMERS + 128, GIVEN = 65536 / (THREADS * PER_SM) / 8 * 8,
                          KEPT = SLICES > 1 && PER_SM > 1 ? 32
@@ -94,7 +101,7 @@ struct dgemm_row {
 
     /* Where A is k-major and B is not, B's fragments can serve as the products' A: a warp's part of the tile is then transposed, and so are its
      * elements of C. */
-    static constexpr bool TURNS = !AHEAD && SLICES == 1 && TILE_M % WARP_N == 0 && TILE_N % WARP_M == 0;
+    static constexpr bool TURNS = !READS_AHEAD && SLICES == 1 && TILE_M % WARP_N == 0 && TILE_N % WARP_M == 0;
     /* How A and B are read where neither has k contiguous: 128x128 is faster with both 8 bytes at a time. */
     static constexpr gg_reads READS_A = FM < 4 ? PAIRS : CROSSED, READS_B = FM < 4 ? BESIDE : SINGLES;
 
@@ -111,7 +118,9 @@ struct dgemm_row {
      * and 128x64 and 64x64 got 0 to 4 % slower (bench/results/again-2026-11-27.txt). */
     static constexpr bool PLAIN_UPDATES = GG_UPDATE && (PAIR || SLOTS != 16);
 
-    static_assert((AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && STEPS % 2 == 0, "fragments take turns in two sets of registers");
+    static_assert((READS_AHEAD || FM * STEPS % 2 == 0) && FN % 2 == 0 && (ONE_B || STEPS % 2 == 0), "fragments take turns in two sets of registers");
+    static_assert(!(HOW & LONG) || !(HOW & (AHEAD | LATE)), "LONG has an order of its own");
+    static_assert(LINES == 1 || SLICES == 1, "groups take turns by k steps");
     static_assert(!PAIR || (PER_SM == 1 && TILE_M % 16 == 0), "two blocks side by side");
     /* Each group waits for every use of its own stages. A group that skipped one could mistake the use before for its own. */
     static_assert(STAGES % SLICES == 0 && STAGES >= 2 * SLICES, "a group's own stages, and its next");

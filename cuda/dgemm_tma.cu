@@ -152,37 +152,42 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
 /* The producer, and a consumer's main loop. */
 template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using sums = dgemm_sums<ROW>;
-    using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::GATHERS, ROW::AHEAD, ROW::A_BYTES, ROW::BYTES, ROW::RING_BYTES, ROW::ORDERS,
-        ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
+    using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::GATHERS, ROW::READS_AHEAD, ROW::A_BYTES, ROW::LINE_BYTES, ROW::BYTES, ROW::RING_BYTES,
+        ROW::ORDERS, ROW::LINES, ROW::ONE_B, ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
-        ROW::HALVES, ROW::LATE, ROW::REHEARSES;
+        ROW::HALVES, ROW::READS_LATE, ROW::REHEARSES;
     using sums::sum, sums::splits;
     using typename sums::map;
     using ring_type = gg_ring<STAGES>;
     using work = dgemm_piece<TILE_M, TILE_N * TEAM, TILE_K, (SLICES > 1), PAIR, HALVES, ROW::LEAST_GATHERED>;
 
-    double fa[AHEAD ? 2 * FM : 2][MMA_K / 2], fb[2][FN][MMA_K / 4];
+    double fa[READS_AHEAD ? 2 * FM : 2][MMA_K / 2], fb[ONE_B ? 1 : 2][FN][MMA_K / 4];
 
-    /* Reads A's fragment i, or below B's fragments, two at a time, from pair `first` on, of k step k. */
+    /* Reads A's fragment i, or below B's fragments, two at a time, from pair `first` on, of the product number k of a step. */
     template <typename LA> __device__ void fetch_a(unsigned a, int k, int i, double (&to)[MMA_K / 2])
     {
-        double r[2][2];
-        LA::load(r, a, i, k);
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            to[e] = r[e / 2][e % 2];
+        for (int t = 0; t < MMA_K / 8; t++) {
+            double r[2][2];
+            LA::load(r, a, i, k + t);
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                to[4 * t + e] = r[e / 2][e % 2];
+        }
     }
 
     template <typename LB> __device__ void fetch_b(unsigned b, int k, int set, int first = 0, int count = FN / 2)
     {
 #pragma unroll
-        for (int j = first; j < first + count; j++) {
-            double r[2][2];
-            LB::load(r, b, j, k);
+        for (int j = first; j < first + count; j++)
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                fb[set][2 * j + e % 2][e / 2] = r[e / 2][e % 2];
-        }
+            for (int t = 0; t < MMA_K / 8; t++) {
+                double r[2][2];
+                LB::load(r, b, j, k + t);
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    fb[set][2 * j + e % 2][2 * t + e / 2] = r[e / 2][e % 2];
+            }
     }
 
     /* Some bits of every element of a fragment: they are known only when all of it has been read. */
@@ -209,7 +214,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     __device__ unsigned read(unsigned zero, int set, int turn) const
     {
         unsigned bits = used(fa[turn]);
-        if (AHEAD) {
+        if (READS_AHEAD) {
 #pragma unroll
             for (int i = 0; i < FM; i++)
                 bits |= used(fa[set * FM + i]);
@@ -237,7 +242,7 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     __device__ void pass(ring_type &ring, int steps)
     {
 #pragma unroll 1
-        for (int left = steps; left > 0; left--) {
+        for (int left = steps; left > 0; left -= LINES) {
             const int done = ring.stage;
             ring.next();
             ring.wait_full();
@@ -246,7 +251,22 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         each(sum, [](double &of) { asm volatile("" : "+d"(of)); });
     }
 
-    /* Multiplies `steps` stages. TURNED: the products' A is read from B's lines. */
+/* Finds the k step that follows: in this stage, or in the next one, of which there always is one, even if it only says that all work is done. A macro
+ * for the reason of GG_EACH_SLOT: as a function it changes the machine code of rows that have it elsewhere. */
+#define GG_FIND_NEXT                                                                                                                                 \
+    {                                                                                                                                                \
+        if (leaves) {                                                                                                                                \
+            if (LINES > 1)                                                                                                                           \
+                ring.template skip<SLICES>();                                                                                                        \
+            ring.wait_full();                                                                                                                        \
+            next = ring.stage * BYTES;                                                                                                               \
+            line = 0;                                                                                                                                \
+        } else                                                                                                                                       \
+            next += LINE_BYTES, line++;                                                                                                              \
+        at = next;                                                                                                                                   \
+    }
+
+    /* Multiplies `steps` k steps. TURNED: the products' A is read from B's lines. */
     template <typename lines_a, typename lines_b, bool TURNED> __device__ void multiply(ring_type &ring, unsigned shared, int steps)
     {
         const int lane = thread_index() % 32;
@@ -256,49 +276,55 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         const unsigned b = shared + (TURNED ? 0 : A_BYTES) + columns * 128 + lines_b::start(lane);
         fetch_b<lines_b>(b + ring.stage * BYTES, 0, 0);
 #pragma unroll
-        for (int i = 0; i < (AHEAD ? FM : 1); i++)
+        for (int i = 0; i < (READS_AHEAD ? FM : 1); i++)
             fetch_a<lines_a>(a + ring.stage * BYTES, 0, i, fa[i]);
-        int done = 0;
+        int done = 0, line = 0; /* stage, and k step of it, whose products are under way */
+        unsigned at = ring.stage * BYTES;
         unsigned zero; /* 0, but the compiler does not know it: combined with a fragment (read) it delays an arrival until that fragment and all
                         * before it have been read */
         asm volatile("mov.u32 %0, %%tid.z;" : "=r"(zero));
 #pragma unroll 1
         for (int left = steps; left > 0; left--) {
             done = ring.stage;
-            unsigned next = ring.stage * BYTES;
-            ring.template skip<SLICES>();
+            unsigned next = LINES > 1 ? at : ring.stage * BYTES;
+            const bool leaves = LINES == 1 || line == LINES - 1 || left == 1; /* the stage, with this step */
+            if (LINES == 1)
+                ring.template skip<SLICES>();
 #pragma unroll
             for (int s = 0; s < STEPS; s++) {
-                const int set = s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
+                const int set = ONE_B ? 0 : s % 2, ahead = s + 1 < STEPS ? s + 1 : 0;
                 const unsigned stage = next;
-                if (ahead == 0) {
-                    ring.wait_full(); /* there is always a next stage, even if it only says that all work is done */
-                    next = ring.stage * BYTES;
-                }
+                if (ahead == 0 && !ONE_B)
+                    GG_FIND_NEXT
 #pragma unroll
                 for (int i = 0; i < FM; i++) {
-                    if (i == 0 && !LATE)
+                    if (ahead == 0 && ONE_B && i == FM - 1)
+                        GG_FIND_NEXT
+                    if (i == 0 && !READS_LATE && !ONE_B)
                         fetch_b<lines_b>(b + next, ahead, set ^ 1);
-                    const int turn = AHEAD ? set * FM + i : (s * FM + i) % 2;
+                    const int turn = READS_AHEAD ? set * FM + i : (s * FM + i) % 2;
                     const auto fetch_next_a = [&] {
-                        if (AHEAD)
+                        if (READS_AHEAD)
                             fetch_a<lines_a>(a + next, ahead, i, fa[(set ^ 1) * FM + i]);
                         else if (i + 1 < FM)
                             fetch_a<lines_a>(a + stage, s, i + 1, fa[turn ^ 1]);
                         else
                             fetch_a<lines_a>(a + next, ahead, 0, fa[turn ^ 1]);
                     };
-                    if (!LATE)
+                    if (!READS_LATE)
                         fetch_next_a();
 #pragma unroll
                     for (int j = 0; j < FN; j++) {
-                        if (LATE && i == FM - 1 && j >= FN / 2)
+                        if (READS_LATE && i == FM - 1 && j >= FN / 2)
                             fetch_b<lines_b>(b + next, ahead, set ^ 1, j - FN / 2, 1);
-                        if (LATE && j == 1)
+                        if (READS_LATE && j == 1)
                             fetch_next_a();
-                        mma<MMA_K>(sum[i][i % 2 ? FN - 1 - j : j], fa[turn], fb[set][i % 2 ? FN - 1 - j : j]);
-                        if (ahead == 0 && i == FM - 1 && j == 0)
+                        const int column = i % 2 && !ONE_B ? FN - 1 - j : j;
+                        mma<MMA_K>(sum[i][column], fa[turn], fb[set][column]);
+                        if (ahead == 0 && i == FM - 1 && j == (ONE_B ? 1 : 0) && leaves)
                             release(ring, done, read(zero, set, turn));
+                        if (ONE_B && i == FM - 1 && j % 2)
+                            fetch_b<lines_b>(b + next, ahead, 0, j / 2, 1);
                     }
                 }
             }
@@ -451,8 +477,12 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         /* Starts the copies of the ring's stage, of the task's k step number `step`. */
         template <bool SHARES> __device__ void fill(const gg_args &p, const ring_type &ring, unsigned shared, int step) const
         {
-            ring.expect_full(ring.stage, BYTES);
-            copy_stage<SHARES>(p, ring, shared + ring.stage * BYTES, m, n, (piece.first + step) * TILE_K);
+            const int lines = LINES == 1 ? 1 : min(LINES, piece.count - step);
+            ring.expect_full(ring.stage, lines * LINE_BYTES);
+#pragma unroll
+            for (int line = 0; line < LINES; line++)
+                if (line < lines)
+                    copy_stage<SHARES>(p, ring, shared + ring.stage * BYTES + line * LINE_BYTES, m, n, (piece.first + step + line) * TILE_K);
         }
     };
 
@@ -464,15 +494,15 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         const int whole = work::whole_tiles(p);
         const bool paced = is_paced(p);
         bool waits = true;
-        int step = any ? 1 : 0;
-        ring.stage = step;
+        int step = any ? LINES : 0;
+        ring.stage = any ? 1 : 0;
         for (int index = 0; any; any = next.find(p, ++index), step = 0) {
             const work &piece = next.piece;
             const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
-            for (; step < stages; step++) {
+            for (; step < stages; step += LINES) {
                 if (paced && step % PACE == 0 && piece.tile < whole)
                     waits = keep_pace(p, turn++, waits);
-                if (index > 0 || step >= STAGES) /* the first STAGES stages are empty */
+                if (index > 0 || step >= STAGES * LINES) /* the first STAGES stages are empty */
                     ring.wait_empty();
                 if (index > 0 && step == 0)
                     next.order(p, order);
@@ -549,19 +579,19 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     }
 };
 
-using d192x96 = dgemm_row<192, 96, 5, 4, 2, 1>;
-using d128x128 = dgemm_row<128, 128, 6, 2, 4, 1>;
-using d128x64 = dgemm_row<128, 64, 8, 4, 2, 1>;
+using d192x96 = dgemm_row<192, 96, 3, 4, 2, 1, 1, DOUBLE>;
+using d128x128 = dgemm_row<128, 128, 3, 2, 4, 1, 1, LONG | DOUBLE>;
+using d128x64 = dgemm_row<128, 64, 4, 4, 2, 1, 1, LONG | DOUBLE>;
 using d64x64 = dgemm_row<64, 64, 6, 2, 2, 2>;
 using d64x64_halves = dgemm_row<64, 64, 12, 2, 2, 1, 2>;
 using d96x64_halves = dgemm_row<96, 64, 10, 2, 2, 1, 2>;
 using d64x96_halves = dgemm_row<64, 96, 10, 2, 2, 1, 2>;
-using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4, false, false, true>;
-using d32x64 = dgemm_row<32, 64, 8, 1, 4, 2, 1, false, true>;
-using d64x32 = dgemm_row<64, 32, 8, 2, 2, 2, 1, false, true>;
-using d16x128 = dgemm_row<16, 128, 6, 1, 4, 2, 1, false, true>;
-using d128x64_pair = dgemm_row<128, 64, 8, 4, 2, 1, 1, true>;
-using d64x64_pair = dgemm_row<64, 64, 12, 2, 2, 1, 1, true, true>;
+using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4, LATE>;
+using d32x64 = dgemm_row<32, 64, 8, 1, 4, 2, 1, AHEAD>;
+using d64x32 = dgemm_row<64, 32, 8, 2, 2, 2, 1, AHEAD>;
+using d16x128 = dgemm_row<16, 128, 6, 1, 4, 2, 1, AHEAD>;
+using d128x64_pair = dgemm_row<128, 64, 8, 4, 2, 1, 1, PAIRED | LONG>;
+using d64x64_pair = dgemm_row<64, 64, 12, 2, 2, 1, 1, PAIRED | AHEAD>;
 static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
