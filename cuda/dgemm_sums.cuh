@@ -78,7 +78,7 @@ constexpr int gg_least(int a, int b) { return a < b ? a : b; }
  *   LATE      a warp reads B's next fragments among the last products of a step, not before the first: 48x48 is 1.01 to 1.02 times as fast; of 36 to
  *             70 such orders none is better by more than 0.4 % in any other row (bench/results/variants-2026-11-25.txt)
  *   LONG      products of 16 k, not of 8, and one set of B's fragments, each read again behind its last product. The sums then pass through the
- *             registers half as often: 128x128 is 1.02 times as fast, also where power is the limit, 128x64 and its pairs 1.01 (long-2026-11-28.txt)
+ *             registers half as often: 128x128 is 1.02 times as fast, also where power is the limit, 128x64 1.01 (long-2026-11-28.txt)
  *   DOUBLE    a stage of the ring has two k steps, so that a warp asks half as often whether it is there */
 enum gg_how { PAIRED = 1, AHEAD = 2, LATE = 4, LONG = 8, DOUBLE = 16 };
 

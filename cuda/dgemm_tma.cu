@@ -2,12 +2,12 @@
  * bytes; dgemm.cu serves the rest. DMMA is chained FMA with round-to-nearest, so the error is that of a plain FMA loop.
  *
  * Warp specialisation: a block is some consumer warps and a producer warpgroup, of which one thread starts all copies and the rest only gives up its
- * registers. A stage of the ring holds 16 k of a tile's rows and columns, in 128-byte lines swizzled by TMA. A warp reads fragments 16×8×8 from it,
- * each while the products before it run; with AHEAD, where registers allow, all fragments of a step during the step before. Which rows form a
- * fragment is free, and chosen so that no layout has bank conflicts (struct lines). So nothing is transposed, and a product costs half the
- * instructions of dgemm.cu's. Loads are fewest where A's rows and B's k are contiguous, as in NN; TT is treated as that with A and B exchanged in the
- * products (TURNED). The producer alone decides what its block does next and tells the consumers through shared memory: they have no registers to
- * spare.
+ * registers. A stage of the ring holds one or two k steps, each 16 k of a tile's rows and columns, in 128-byte lines swizzled by TMA. A warp reads
+ * fragments of 8 or 16 k from it, each while the products before it run; with AHEAD, where registers allow, all fragments of a step during the step
+ * before. Which rows form a fragment is free, and chosen so that no layout has bank conflicts (struct lines). So nothing is transposed, and a product
+ * costs half the instructions of dgemm.cu's. Loads are fewest where A's rows and B's k are contiguous, as in NN; TT is treated as that with A and B
+ * exchanged in the products (TURNED). The producer alone decides what its block does next and tells the consumers through shared memory: they have no
+ * registers to spare.
  *
  * When tiles do not fill the GPU, k is cut, within one launch. Either persistent blocks share the last tiles (stream-K, tile.cuh), or few tiles of a
  * long k evenly, so that all are at the same k (448x448x16384 1.2 times as fast). The block that has the end of a tile collects the other parts from
@@ -35,10 +35,10 @@
  *
  * The parameters of a row, how its lanes read operands and what becomes of their sums are in dgemm_sums.cuh.
  *
- *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21)
- *   dgemm_tma_192x96         8 warps of 48×48, 5 stages, 1 block an SM         1.07 to 1.09 at n = 1536, which is 128 such tiles; slow when shared
- *   dgemm_tma_128x128        8 warps of 64×32, 6 stages, 1 block an SM         1.0 at 2048 and 4096, 0.95 to 1.01 at 8192, 0.96 to 1.08 at 16384
- *   dgemm_tma_128x64         8 warps of 32×32, 8 stages, 1 block an SM         1.00 at 1024, 1.01 to 1.03 at 1000
+ *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21 and -28)
+ *   dgemm_tma_192x96         8 warps of 48×48, 3 × 2 steps, 1 block an SM      1.10 to 1.11 at n = 1536, which is 128 such tiles; slow when shared
+ *   dgemm_tma_128x128        8 warps of 64×32, 3 × 2 steps, 1 block an SM      0.99 to 1.03 from 2048 to 6000, 0.98 to 1.01 at 8192, 1.00 to 1.09 beyond
+ *   dgemm_tma_128x64         8 warps of 32×32, 4 × 2 steps, 1 block an SM      1.00 at 1024, 1.01 to 1.03 at 1000 (with 8 stages, products of 8 k)
  *   dgemm_tma_128x64_pair    the same in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
  *   dgemm_tma_64x64_pair     4 warps of 32×32 in pairs, 12 stages, 1 an SM     1.27 times as fast as 64x64 at 184×8152×2940
@@ -51,10 +51,10 @@
  *   dgemm_tma_64x32          4 warps of 32×16, 8 stages, 2 blocks an SM        1.02 to 1.06 at 2048×32×6528, where 32x64 has 0.74
  *
  * At n = 2048 the tensor pipe is busy 91 % of the time, cuBLAS's too; at 1024 78 % (cuBLAS's 86 %). No stage is ever late (1024, 2048). A product
- * takes its 32 clocks whatever else warps do, and two warps per scheduler are enough. But each 16 bytes that a lane reads from shared memory cost the
- * products 1.2 to 1.6 clocks: 3 to 4 % in 128x128, 4 to 5 % in 128x64. Reading fragments a whole step ahead, or more warps, wins nothing back
- * (bench/results). From 2048 on the power limit lowers the clock: alone for a second at 8192 ours keeps 1690 to 1770 MHz and 55 to 56 TFLOP/s, cuBLAS
- * 1490 to 1650 and 49 to 53.5; called in turn both have the same clock, and cuBLAS does more per clock. */
+ * takes its 32 clocks whatever else warps do (64 of 16 k), and two warps per scheduler are enough. But each 16 bytes that a lane reads from shared
+ * memory cost the products 1.2 to 1.6 clocks: 3 to 4 % in 128x128, 4 to 5 % in 128x64. Reading fragments a whole step ahead, or more warps, wins
+ * nothing back; products of 16 k win 2 % (bench/results/long-2026-11-28.txt). From 2048 on the power limit lowers the clock: alone at 8192 ours keeps
+ * 1745 to 1800 MHz and 57 to 58 TFLOP/s, cuBLAS 1495 to 1600 and 49 to 53; called in turn both have the same clock, at which both do the same. */
 #include "dmma.cuh"
 #include "dgemm_sums.cuh"
 
@@ -152,8 +152,8 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
 /* The producer, and a consumer's main loop. */
 template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using sums = dgemm_sums<ROW>;
-    using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::GATHERS, ROW::READS_AHEAD, ROW::A_BYTES, ROW::LINE_BYTES, ROW::BYTES, ROW::RING_BYTES,
-        ROW::ORDERS, ROW::LINES, ROW::ONE_B, ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
+    using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::GATHERS, ROW::READS_AHEAD, ROW::A_BYTES, ROW::LINE_BYTES, ROW::BYTES,
+        ROW::RING_BYTES, ROW::ORDERS, ROW::LINES, ROW::ONE_B, ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
         ROW::HALVES, ROW::READS_LATE, ROW::REHEARSES;
     using sums::sum, sums::splits;
@@ -590,7 +590,7 @@ using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4, LATE>;
 using d32x64 = dgemm_row<32, 64, 8, 1, 4, 2, 1, AHEAD>;
 using d64x32 = dgemm_row<64, 32, 8, 2, 2, 2, 1, AHEAD>;
 using d16x128 = dgemm_row<16, 128, 6, 1, 4, 2, 1, AHEAD>;
-using d128x64_pair = dgemm_row<128, 64, 8, 4, 2, 1, 1, PAIRED | LONG>;
+using d128x64_pair = dgemm_row<128, 64, 8, 4, 2, 1, 1, PAIRED>;
 using d64x64_pair = dgemm_row<64, 64, 12, 2, 2, 1, 1, PAIRED | AHEAD>;
 static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d48x48::SHARED == gg_shared_dgemm_tma_48x48, "kernels.def");
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
