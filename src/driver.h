@@ -36,12 +36,16 @@ struct gg_workspace {
     void *memory;
     size_t bytes;
     int words;     /* of its first WORDS words, how many have been given away; WORDS: they must be cleared before more are given to calls */
-    uint64_t used; /* last use, in calls */
+    uint64_t used; /* last use, in calls; 0: empty, for any stream that comes */
     bool captured; /* a graph may launch with it at any time: never freed */
 };
 
+/* The first workspaces are for the program's streams. The others are the library's own streams', each its stream's also while it is empty
+ * (gg_gpu_reserve_workspaces). */
+enum { FOR_PROGRAMS = 128, WORKSPACES = FOR_PROGRAMS + 64 };
+
 /* The words in front of a workspace (gg_gpu_word): one for the program's graphs, two for the graphs of a chain that repeats, then those for calls. */
-enum { WORKSPACES = 128, WORDS = 256, FOR_REPEATS = 1, FOR_CALLS = 3 };
+enum { WORDS = 256, FOR_REPEATS = 1, FOR_CALLS = 3 };
 
 /* A launch but for its arguments. Compared by its bytes. */
 struct gg_launch {

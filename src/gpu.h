@@ -187,6 +187,11 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
  * none to be had. The GG_FLAGS words (cuda/kernel.h) in front of it are zero at first, and kernels leave them zero. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes);
 
+/* A program's stream loses its workspace to other streams that come when there are too many, which only calls under gg_gpu_begin_turn do. These
+ * streams of the library's own keep theirs: calls on them have no turn, and use the workspace from their first step to their last. False: as many
+ * streams as can have this already do, or the driver failed. */
+bool gg_gpu_reserve_workspaces(struct gg_device *dev, const gg_stream streams[], int count);
+
 /* Frees a stream's workspace, if it has more than `least` bytes. The stream must be one of the library's own, with nothing enqueued. Returns the
  * bytes freed. */
 size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t least);

@@ -41,7 +41,7 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     bool good = (lane->up = gg_gpu_stream_create()) && (lane->down = gg_gpu_stream_create());
     for (int i = 0; good && i < GG_RUN_STREAMS; i++)
         good = (lane->run[i] = gg_gpu_stream_create());
-    if (good)
+    if (good && gg_gpu_reserve_workspaces(dev, lane->run, GG_RUN_STREAMS))
         return lane;
     gg_gpu_stream_destroy(lane->up); /* the GPU is full or failing, and the next call will try again */
     gg_gpu_stream_destroy(lane->down);

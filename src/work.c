@@ -221,14 +221,16 @@ bool gg_gpu_tensor_map(void *map, enum gg_type type, const void *base, int64_t i
 /* What precedes a workspace: the words for calls (gg_gpu_word), then the kernels' flags, which end where the workspace begins. */
 enum { HEADER = 4 * (WORDS + GG_FLAGS) };
 
+static bool is_own(const struct gg_device_state *state, const struct gg_workspace *w) { return w >= state->workspaces + FOR_PROGRAMS; }
+
 /* The stream's workspace, or the one to be replaced by it, which may have belonged to another stream with the same handle. Under the lock. */
 static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream, unsigned long long id)
 {
     struct gg_workspace *oldest = &state->workspaces[0];
-    for (struct gg_workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++) {
-        if (w->memory && w->stream == stream && (w->id == id || stream != CU_STREAM_PER_THREAD))
+    for (struct gg_workspace *w = state->workspaces + WORKSPACES; w-- > state->workspaces;) { /* its own first, if it has one */
+        if ((w->memory || is_own(state, w)) && w->stream == stream && (w->id == id || stream != CU_STREAM_PER_THREAD))
             return w;
-        if (w->used < oldest->used)
+        if (!is_own(state, w) && w->used < oldest->used)
             oldest = w;
     }
     return oldest;
@@ -256,8 +258,49 @@ static bool makes_room(const struct gg_workspace *w, size_t size)
     return !w->memory || gg_gpu_free_memory() + (w->captured ? 0 : w->bytes + HEADER) >= size;
 }
 
-/* A stream's workspace is freed only when it must grow, or when 128 other streams have been used since, because cuMemFree waits for the GPU. One that
- * a graph has captured is left to the graph. */
+/* Frees its memory, unless a graph has captured that. */
+static void empty(struct gg_workspace *w)
+{
+    if (!w->captured)
+        gg_gpu_free(w->memory);
+    *w = (struct gg_workspace){.stream = w->stream, .id = w->id};
+}
+
+bool gg_gpu_reserve_workspaces(struct gg_device *dev, const gg_stream streams[], int count)
+{
+    struct gg_device_state *state = gg_state_of(dev);
+    struct gg_workspace own[WORKSPACES - FOR_PROGRAMS];
+    for (int i = 0; i < count; i++) {
+        own[i] = (struct gg_workspace){.stream = streams[i]};
+        if (!identify(streams[i], false, &own[i].id))
+            return false;
+    }
+    pthread_mutex_lock(&state->lock);
+    int at = FOR_PROGRAMS;
+    while (at < WORKSPACES && state->workspaces[at].stream)
+        at++;
+    const bool room = count <= WORKSPACES - at;
+    for (int i = 0; room && i < count; i++)
+        state->workspaces[at + i] = own[i];
+    pthread_mutex_unlock(&state->lock);
+    return room;
+}
+
+/* Of the program's streams' workspaces the one that has not been used for longest, if that is long and if without it there is room for so much, but
+ * not with it. */
+static struct gg_workspace *in_the_way(struct gg_device_state *state, size_t size)
+{
+    struct gg_workspace *oldest = NULL;
+    for (struct gg_workspace *w = state->workspaces; w < state->workspaces + FOR_PROGRAMS; w++)
+        if (w->memory && !w->captured && (!oldest || w->used < oldest->used))
+            oldest = w;
+    const bool long_ago = oldest && state->clock - oldest->used >= FOR_PROGRAMS / 2;
+    return long_ago && gg_gpu_free_memory() < size && makes_room(oldest, size) ? oldest : NULL;
+}
+
+/* A stream's workspace is freed only when it must grow, when 128 other streams have been used since, or 64 calls after its last use when memory is
+ * full, because cuMemFree waits for the GPU. One that a graph has captured is left to the graph. If there is no memory for it, its place is given up:
+ * each call in vain would take another, and in the end those of streams that have theirs. */
 void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
 {
     struct gg_device_state *state = gg_state_of(dev);
@@ -271,14 +314,21 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     const size_t size = (bytes + HEADER + (1 << 20)) & ~(size_t)((1 << 20) - 1);
     if (!fits && !capturing && makes_room(mine, size)) {
         gg_enqueue_now(); /* launches that use the memory which goes */
-        if (!mine->captured)
-            gg_gpu_free(mine->memory);
-        *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = gg_gpu_alloc(size), .words = FOR_CALLS};
-        mine->bytes = mine->memory && gg_gpu_clear(mine->memory, HEADER, stream) ? size - HEADER : 0;
+        empty(mine);
+        void *memory = gg_gpu_alloc(size);
+        struct gg_workspace *const old = memory || is_own(state, mine) ? NULL : in_the_way(state, size);
+        if (old) {
+            empty(old);
+            memory = gg_gpu_alloc(size);
+        }
+        if (memory)
+            *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = memory, .words = FOR_CALLS};
+        mine->bytes = memory && gg_gpu_clear(memory, HEADER, stream) ? size - HEADER : 0;
     }
-    fits = is_of(mine, stream, id) && mine->bytes >= bytes;
+    const bool have = is_of(mine, stream, id) && mine->memory;
+    fits = have && mine->bytes >= bytes;
     mine->captured |= fits && capturing;
-    mine->used = ++state->clock;
+    mine->used = have ? ++state->clock : mine->used;
     void *memory = fits ? (char *)mine->memory + HEADER : NULL;
     gg_enqueue_with(fits ? mine : NULL);
     pthread_mutex_unlock(&state->lock);
@@ -303,9 +353,8 @@ size_t gg_gpu_workspace_free(struct gg_device *dev, gg_stream stream, int64_t le
     pthread_mutex_lock(&state->lock);
     for (struct gg_workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++)
         if (w->memory && w->stream == stream && !w->captured && (int64_t)w->bytes > least) {
-            gg_gpu_free(w->memory);
             given += w->bytes;
-            *w = (struct gg_workspace){.stream = NULL};
+            empty(w);
         }
     pthread_mutex_unlock(&state->lock);
     return given;

@@ -40,7 +40,7 @@ static __typeof__(gpugemm_set_precision) *set_precision;
 static struct faults *driver;
 
 enum { SETS = 3, MOST = 96, THREADS = 4, REPEATS = 60, PER_THREAD = 2 /* CU_STREAM_PER_THREAD */ };
-enum { SPACES = 128, SLOTS = 64 }; /* WORKSPACES and REPEATS of src/driver.h */
+enum { SPACES = 128, SLOTS = 64 }; /* FOR_PROGRAMS and REPEATS of src/driver.h */
 static double host_a[SETS][MOST * MOST], host_b[SETS][MOST * MOST];
 static uint64_t a[SETS], b[SETS]; /* the same in GPU memory */
 static handle context;
@@ -315,7 +315,6 @@ static void chains(handle on)
     static unsigned char chain[2][ROWS * ROWS * sizeof(double)], strict[sizeof chain[0]], got[sizeof chain[0]];
     const bool dbl = forced("tensor_int8");
     const size_t bytes = ROWS * ROWS * (dbl ? sizeof(double) : sizeof(float));
-    draw_chain(dbl);
     set_precision(GPUGEMM_PRECISION_STRICT);
     chain_call(dbl, 0, on, strict);
     set_precision(GPUGEMM_PRECISION_FP32);
@@ -446,6 +445,8 @@ int main(int argc, char **argv)
     handle on = new_stream();
     same_and_others(on);
     draw_deep();
+    if (forced("tensor"))
+        draw_chain(forced("tensor_int8")); /* before the scratch of many streams fills the memory */
     deep(on);
     robbed(on);
     packed(on);

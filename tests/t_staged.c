@@ -5,6 +5,9 @@
  *   t_staged --lib PATH --failures  calls during which the driver fails once, late enough that part of C has arrived: the CPU computes the rest
  *   t_staged --lib PATH --budget    calls may have GPUGEMM_GPU_MEMORY of the GPU's memory, or four fifths of what is free: they take no more,
  *                                   and what fits takes all that it needs, also after a failed allocation and after the memory was given back
+ *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
+ *                                   stream that gets none, because the driver fails, does not take that of others, however often it asks, but
+ *                                   one's if memory is full
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. With little page-locked memory all calls are long, else most are short. */
 #include "exact.h"
@@ -181,6 +184,70 @@ static void budget(void)
     printf("%ld of %ld bytes: %d failures\n", (long)(fits - least), (long)may, test_failures);
 }
 
+typedef __typeof__(gpugemm_sgemm) sgemm_on_stream;
+
+/* A product on GPU operands that wants scratch: k is cut. */
+static void call_on(void *stream, sgemm_on_stream *sgemm, const float *x, float *c)
+{
+    const int status = sgemm(GPUGEMM_COL_MAJOR, GPUGEMM_TRANS, GPUGEMM_NO_TRANS, 32, 32, 128, 1, x, 128, x, 128, 0, c, 32, stream);
+    CHECK(status == 0, "status %d", status);
+}
+
+static void streams(void)
+{
+    enum { STREAMS = 200, TIMES = 300 };
+    const struct spelling *s = spelling_named("sgemm_");
+    const int64_t m = 1024, n = 32, k = 1024; /* all its memory together is less than what is given back while the library is idle */
+    float *c = malloc((size_t)(m * n) * sizeof *c), *x = NULL;
+    void *stream;
+    Dl_info info;
+    CHECK(dladdr((const void *)s->address, &info), "no library");
+    sgemm_on_stream *const sgemm = (sgemm_on_stream *)dlsym(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD), "gpugemm_sgemm");
+    int (*const allocate)(float **, size_t) = (int (*)(float **, size_t))with_context("cuMemAlloc_v2");
+    int (*const create)(void **, unsigned, int) = (int (*)(void **, unsigned, int))with_context("cuStreamCreateWithPriority");
+    int (*const wait)(void *) = (int (*)(void *))with_context("cuStreamSynchronize");
+    for (int i = 0; i < 2; i++) { /* also after its memory was given back */
+        release_memory();
+        CHECK(exact_gemm(s, m, n, k, c, m, 1) == 0, "wrong");
+    }
+    CHECK(!allocate(&x, 64 << 10), "no GPU memory");
+    unsigned long freed = asked("cuMemFree_v2");
+    for (int i = 0; i < STREAMS; i++) {
+        CHECK(!create(&stream, 1, 0), "no stream");
+        call_on(stream, sgemm, x, x + (32 << 8));
+        CHECK(!wait(stream), "the stream fails");
+    }
+    CHECK(asked("cuMemFree_v2") - freed > STREAMS / 4, "only %lu of %d streams took another's scratch", asked("cuMemFree_v2") - freed, STREAMS);
+    const unsigned long allocated = asked("cuMemAlloc_v2");
+    freed = asked("cuMemFree_v2");
+    CHECK(exact_gemm(s, m, n, k, c, m, 2) == 0, "wrong behind other streams");
+    CHECK(asked("cuMemAlloc_v2") == allocated && asked("cuMemFree_v2") == freed, "the staged call had lost its memory to other streams");
+
+    driver->error = 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+    driver->mode = FAULT_FUNCTION;
+    driver->nth = allocated + 1;
+    driver->function = fault_function(driver, "cuMemAlloc_v2");
+    CHECK(!create(&stream, 1, 0), "no stream");
+    for (int i = 0; i < TIMES; i++)
+        call_on(stream, sgemm, x, x + (32 << 8));
+    driver->function = -1;
+    CHECK(asked("cuMemAlloc_v2") - allocated >= TIMES, "only %lu times was memory asked for", asked("cuMemAlloc_v2") - allocated);
+    CHECK(asked("cuMemFree_v2") - freed <= 1, "%lu other streams lost their scratch", asked("cuMemFree_v2") - freed);
+
+    float *filler;
+    for (size_t bytes = 64 << 20; bytes >= 64 << 10; bytes /= 2)
+        while (!allocate(&filler, bytes))
+            ;
+    freed = asked("cuMemFree_v2");
+    for (int i = 0; i < 3; i++)
+        call_on(stream, sgemm, x, x + (32 << 8));
+    CHECK(asked("cuMemFree_v2") - freed == 1, "memory is full, and %lu other streams lost scratch that they have not needed for long",
+          asked("cuMemFree_v2") - freed);
+    CHECK(exact_gemm(s, m, n, k, c, m, 3) == 0, "wrong afterwards");
+    free(c);
+    printf("%d streams: %d failures\n", STREAMS, test_failures);
+}
+
 int main(int argc, char **argv)
 {
     open_by_arguments(argc, argv);
@@ -196,6 +263,8 @@ int main(int argc, char **argv)
         failing();
     else if (!strcmp(what, "--budget"))
         budget();
+    else if (!strcmp(what, "--streams"))
+        streams();
     else
         traffic();
     return test_failures != 0;
