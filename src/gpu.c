@@ -62,6 +62,7 @@ static bool is_survivable(CUresult e)
     case CUDA_ERROR_OPERATING_SYSTEM:
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_NOT_FOUND:
+    case CUDA_ERROR_NOT_PERMITTED: /* in a host function of the program's (cuLaunchHostFunc): there no call may be made */
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
     case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:

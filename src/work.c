@@ -72,7 +72,7 @@ void gg_gpu_settle(gg_stream stream)
     CUresult e = CUDA_SUCCESS;
     for (int i = 0; i < 3 && (e = gg_cu.cuStreamSynchronize(stream)) != CUDA_SUCCESS; i++)
         ;
-    if (e != CUDA_SUCCESS)
+    if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_PERMITTED) /* where waiting is not permitted nothing of ours was enqueued, either */
         gg_driver_give_up(e, "cuStreamSynchronize");
 }
 

@@ -2,7 +2,8 @@
  *
  *   t_staged --lib PATH             the bytes that cross the link are those of the operands, C goes up only if it is read, and the same call again
  *                                   allocates nothing and makes the same copies, however often it comes, also after its memory was given back
- *   t_staged --lib PATH --failures  calls during which the driver fails once, late enough that part of C has arrived: the CPU computes the rest
+ *   t_staged --lib PATH --failures  calls during which the driver fails once, late enough that part of C has arrived: the CPU computes the rest; and
+ *                                   calls that the driver does not permit
  *   t_staged --lib PATH --budget    calls may have GPUGEMM_GPU_MEMORY of the GPU's memory, or four fifths of what is free: they take no more,
  *                                   and what fits takes all that it needs, also after a failed allocation and after the memory was given back
  *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
@@ -132,6 +133,20 @@ static void failing(void)
     parts = recovered();
     CHECK(parts >= 2, "only %d times had part of C arrived", (int)parts);
     CHECK(exact_square(s, 150, 1) == 0, "wrong afterwards");
+    static const char *const refused[] = {"cuCtxGetId", "cuMemcpyAsync", "cuStreamSynchronize"};
+    driver->error = 800; /* CUDA_ERROR_NOT_PERMITTED, as in a host function of the program's: calls after that are served again */
+    driver->mode = FAULT_ALL;
+    for (int i = 0; i < 3; i++) {
+        driver->nth = asked(refused[i]) + 1;
+        driver->function = fault_function(driver, refused[i]);
+        CHECK(exact_square(s, 400, 1) == 0, "%s not permitted: wrong", refused[i]);
+        driver->function = -1;
+        driver->struck = 0;
+        const uint64_t before = gpu_calls();
+        for (int call = 0; call < 4; call++) /* the next is left out */
+            CHECK(exact_square(s, 400, 1) == 0, "after %s was not permitted: wrong", refused[i]);
+        CHECK(gpu_calls() > before, "the GPU was given up when %s was not permitted", refused[i]);
+    }
     printf("%d times the CPU computed the rest: %d failures\n", (int)parts, test_failures);
 }
 
