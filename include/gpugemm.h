@@ -54,11 +54,12 @@ enum gpugemm_transpose { GPUGEMM_NO_TRANS = 111, GPUGEMM_TRANS = 112, GPUGEMM_CO
  * stream. A stream whose first call is captured may get the workspace of a destroyed one that had its handle, and share it with that
  * one's graphs. A captured workspace stays until the process ends. The stream must belong to the device that holds C; operands on
  * another GPU are copied over. Managed memory is used on the GPU of the current context.
- * A call of up to six kernels that is made again and again in a row on a stream, with any operands, is launched as one graph of them,
+ * A call of up to eight kernels that is made again and again in a row on a stream, with any operands, is launched as one graph of them,
  * which takes the host half the time. Profilers may have to be told to look into graphs (nsys profile --cuda-graph-trace=node). All
  * such graphs together take about 2 MB of GPU memory.
  * When any operand is in host memory the call waits for the stream, and C is complete at return, whoever computed it.
- * Returns a status as above. Thread-safe; calls on different streams do not wait for each other. */
+ * Returns a status as above. Thread-safe; calls on different streams run side by side, but on one GPU one is enqueued after the
+ * other: a thread waits while another's call is being enqueued, which takes microseconds unless the driver's queue is full. */
 int gpugemm_sgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n,
                   int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                   int64_t ldc, void *stream);
