@@ -35,7 +35,7 @@ struct gg_lane {
     int64_t pinned_bytes;
     double short_end;               /* when the lane's last short call ended */
     struct gg_planned planned[GG_PLANS];
-    int next_planned;               /* index of the plan to be replaced next */
+    unsigned next_planned;          /* index, modulo GG_PLANS, of the plan to be replaced next */
 };
 
 /* All of these but gg_lane_release must be called with the device entered (gg_gpu_enter). */
