@@ -329,7 +329,7 @@ static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, struct
                         .last = true};
     const enum gg_operand one = columns ? GG_A : GG_B, other = columns ? GG_B : GG_A;
     const bool along_k = columns ? !p->a_kmajor : !p->b_kmajor; /* consecutive lines of the first operand are consecutive in k */
-    const struct gg_range whole = columns ? all.m : all.n, across = {0, gg_min(gg_round_up(whole.end * mix.eighths / 8, 128), whole.end)},
+    const struct gg_range whole = columns ? all.m : all.n, across = {0, gg_min(gg_round_up(gg_ceil_div(whole.end * mix.eighths, 8), 128), whole.end)},
                           rest = {across.end, whole.end}, lines = along_k ? all.k : across;
     const double line = (double)gg_size(p->type) * (double)(along_k ? across.end : p->k);
     plan->blocks = plan->load_count = plan->step_count = 0;
@@ -513,6 +513,16 @@ static struct span of_chain(const struct gg_gemm *p, const struct gg_speed *spee
  * for more of the time. The model flatters FP64's where C is read (H100, 8192 34.4 ms and 33.2 in strict, 4096 9.0 and 8.5). */
 static double chain_worth(const struct gg_gemm *p) { return p->type == GG_S ? 1.05 : p->beta == 0 ? 1 : 0.97; }
 
+static void find_last_steps(struct gg_plan *plan)
+{
+    int last[GG_RUN_STREAMS] = {-1, -1, -1, -1};
+    for (int b = 0, i = 0; b < plan->blocks; b++) {
+        for (; i < plan->block_end[b]; i++)
+            last[plan->steps[i].stream] = i;
+        memcpy(plan->last_step[b], last, sizeof last);
+    }
+}
+
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed)
 {
     const int64_t many = 1000, each = 2 * GG_PANELS; /* listing more blocks than this takes longer than a better shape saves */
@@ -530,7 +540,8 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
     plan->block_end = malloc((size_t)blocks * sizeof *plan->block_end);
     plan->loads = malloc((size_t)((blocks + 1) * 2 * each) * sizeof *plan->loads); /* the first block may have two turns */
     plan->steps = malloc((size_t)((blocks + 1) * each) * sizeof *plan->steps);
-    if (!plan->block_end || !plan->loads || !plan->steps) {
+    plan->last_step = malloc((size_t)blocks * sizeof *plan->last_step);
+    if (!plan->block_end || !plan->loads || !plan->steps || !plan->last_step) {
         gg_plan_free(plan);
         return false;
     }
@@ -553,22 +564,21 @@ bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget,
             seconds = t, best = i, by_chain = true;
     }
     try(plan, p, shape, speed, mixtures[best], by_chain);
+    find_last_steps(plan);
     return true;
 }
 
 void gg_plan_readers(const struct gg_plan *plan, int block, int last[GG_RUN_STREAMS])
 {
-    const int end = plan->block_end[block], stored = plan->steps[end - 1].after_block;
+    const int stored = plan->steps[plan->block_end[block] - 1].after_block, from = stored < 0 ? 0 : plan->block_end[stored];
     for (int stream = 0; stream < GG_RUN_STREAMS; stream++)
-        last[stream] = -1;
-    for (int i = end - 1; i >= (stored < 0 ? 0 : plan->block_end[stored]); i--)
-        if (last[plan->steps[i].stream] < 0)
-            last[plan->steps[i].stream] = i;
+        last[stream] = plan->last_step[block][stream] < from ? -1 : plan->last_step[block][stream];
 }
 
 void gg_plan_free(struct gg_plan *plan)
 {
     free(plan->block_end);
+    free(plan->last_step);
     free(plan->loads);
     free(plan->steps);
     *plan = (struct gg_plan){0};

@@ -91,6 +91,7 @@ struct gg_plan {
     int64_t bytes;       /* of all buffers */
     int blocks;
     int *block_end;      /* block b owns steps [block_end[b-1], block_end[b]) */
+    int (*last_step)[GG_RUN_STREAMS]; /* of each block and all before it on each stream; -1: none. For gg_plan_readers */
     int load_count, step_count;
     double seconds;      /* predicted; 0: not asked */
     bool chain;          /* made for a chain: each step has all of its turn's k; a step without columns (rows) only splits the operand that came

@@ -132,6 +132,8 @@ static void try(int64_t m, int64_t n, int64_t k, bool ta, bool tb, double beta, 
             CHECK(plan.steps[i].first && plan.steps[i].depth.end - plan.steps[i].depth.begin == k &&
                   plan.steps[i].last == (plan.steps[i].rows.end > plan.steps[i].rows.begin && plan.steps[i].cols.end > plan.steps[i].cols.begin));
         CHECK(plan.bytes <= budget && plan.blocks >= least_blocks && least_blocks > 0);
+        for (int i = 0; i < plan.load_count; i++)
+            CHECK(plan.loads[i].rows.end > plan.loads[i].rows.begin && plan.loads[i].cols.end > plan.loads[i].cols.begin);
         for (int x = 0; x < 3; x++)
             for (int i = 0; i < plan.buffers[x]; i++) {
                 buffer[x][i] = malloc((size_t)plan.buffer_size[x] * sizeof(double));
@@ -315,6 +317,9 @@ int main(void)
         chain = 0;
         try(300, 1100, 20, layout & 1, layout & 2, 0, lots, 1); /* C is completed by columns */
     }
+    chain = 1.5e-4; /* most of A first, of which there is a single row */
+    try(1, 64, 32000, false, false, 0, lots, 1);
+    chain = 0;
     check_most_first();
     try(200, 3000, 20, true, true, 1, lots, 1);
     chain = 0;
