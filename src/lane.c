@@ -231,13 +231,15 @@ gg_stream gg_lane_up(const struct gg_device *dev)
     return up;
 }
 
-/* gg_lane_allowance when `free_bytes` are free on the GPU, of which others keep a fifth, however often arenas grow. Under g.lock. */
+/* gg_lane_allowance when `free_bytes` are free on the GPU, of which others keep a fifth, however often arenas grow. But no lane stays without any
+ * while memory is free, because other lanes have so much: there are calls that only the GPU can serve. Under g.lock. */
 static int64_t allowance(const struct gg_lane *lane, size_t free_bytes)
 {
     int64_t ours = 0;
     for (int i = 0; i < g.lane_count; i++)
         ours += g.lanes[i]->dev == lane->dev ? g.lanes[i]->arena_bytes : 0;
-    int64_t room = ((int64_t)free_bytes + ours) / 10 * 8 - ours;
+    const int64_t little = gg_min(64 << 20, lane->dev->arch.memory_bytes / 16);
+    int64_t room = gg_max(((int64_t)free_bytes + ours) / 10 * 8 - ours, gg_min(little - lane->arena_bytes, (int64_t)free_bytes / 2));
     if (gg_config()->gpu_memory)
         room = gg_min(room, gg_config()->gpu_memory - g.arena_bytes);
     return lane->arena_bytes + (room > 0 ? room : 0);
