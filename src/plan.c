@@ -515,7 +515,8 @@ static double chain_worth(const struct gg_gemm *p) { return p->type == GG_S ? 1.
 
 static void find_last_steps(struct gg_plan *plan)
 {
-    int last[GG_RUN_STREAMS] = {-1, -1, -1, -1};
+    int last[GG_RUN_STREAMS];
+    memset(last, -1, sizeof last);
     for (int b = 0, i = 0; b < plan->blocks; b++) {
         for (; i < plan->block_end[b]; i++)
             last[plan->steps[i].stream] = i;
