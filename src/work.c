@@ -227,7 +227,7 @@ static bool is_own(const struct gg_device_state *state, const struct gg_workspac
 static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream, unsigned long long id)
 {
     struct gg_workspace *oldest = &state->workspaces[0];
-    for (struct gg_workspace *w = state->workspaces + WORKSPACES; w-- > state->workspaces;) { /* its own first, if it has one */
+    for (struct gg_workspace *w = state->workspaces; w < state->workspaces + WORKSPACES; w++) {
         if ((w->memory || is_own(state, w)) && w->stream == stream && (w->id == id || stream != CU_STREAM_PER_THREAD))
             return w;
         if (!is_own(state, w) && w->used < oldest->used)
@@ -280,8 +280,14 @@ bool gg_gpu_reserve_workspaces(struct gg_device *dev, const gg_stream streams[],
     while (at < WORKSPACES && state->workspaces[at].stream)
         at++;
     const bool room = count <= WORKSPACES - at;
-    for (int i = 0; room && i < count; i++)
+    for (int i = 0; room && i < count; i++) {
+        for (struct gg_workspace *w = state->workspaces; w < state->workspaces + FOR_PROGRAMS; w++)
+            if (w->memory && w->stream == streams[i]) { /* of a stream of the program's that had this handle */
+                empty(w);
+                w->stream = NULL;
+            }
         state->workspaces[at + i] = own[i];
+    }
     pthread_mutex_unlock(&state->lock);
     return room;
 }
