@@ -498,8 +498,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
         ring.stage = any ? 1 : 0;
         for (int index = 0; any; any = next.find(p, ++index), step = 0) {
             const work &piece = next.piece;
-            const int stages = SLICES == 1 ? piece.count : max(piece.count, SLICES);
-            for (; step < stages; step += LINES) {
+            const int steps = SLICES == 1 ? piece.count : max(piece.count, SLICES);
+            for (; step < steps; step += LINES) {
                 if (paced && step % PACE == 0 && piece.tile < whole)
                     waits = keep_pace(p, turn++, waits);
                 if (index > 0 || step >= STAGES * LINES) /* the first STAGES stages are empty */

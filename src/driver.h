@@ -41,7 +41,7 @@ struct gg_workspace {
 };
 
 /* The first workspaces are for the program's streams. The others are the library's own streams', each its stream's also while it is empty
- * (gg_gpu_reserve_workspaces). */
+ * (gg_gpu_reserve_workspaces): four of each of 16 lanes (lane.c). */
 enum { FOR_PROGRAMS = 128, WORKSPACES = FOR_PROGRAMS + 64 };
 
 /* The words in front of a workspace (gg_gpu_word): one for the program's graphs, two for the graphs of a chain that repeats, then those for calls. */

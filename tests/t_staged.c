@@ -107,6 +107,12 @@ static void *page_locked(size_t bytes)
     return memory;
 }
 
+/* False: there is no such memory left. */
+static bool allocate(float **to, size_t bytes)
+{
+    return !((int (*)(float **, size_t))with_context("cuMemAlloc_v2"))(to, bytes);
+}
+
 /* C := A B + 2 C, so that what is computed twice is wrong. Of a C of 1.3 MB a short call has three legs. */
 static void failing(void)
 {
@@ -189,8 +195,7 @@ static void beside(int64_t all)
     pthread_t threads[3];
     float *some;
     taking(all, "most of the memory");
-    int (*const allocate)(float **, size_t) = (int (*)(float **, size_t))with_context("cuMemAlloc_v2");
-    CHECK(!allocate(&some, (size_t)(gpu_memory(true) - gpu_memory(false)) / 2), "no GPU memory");
+    CHECK(allocate(&some, (size_t)(gpu_memory(true) - gpu_memory(false)) / 2), "no GPU memory");
     for (int i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, call_often, &wrong[i]);
     for (int i = 0; i < 3; i++) {
@@ -250,14 +255,13 @@ static void streams(void)
     Dl_info info;
     CHECK(dladdr((const void *)s->address, &info), "no library");
     sgemm_on_stream *const sgemm = (sgemm_on_stream *)dlsym(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD), "gpugemm_sgemm");
-    int (*const allocate)(float **, size_t) = (int (*)(float **, size_t))with_context("cuMemAlloc_v2");
     int (*const create)(void **, unsigned, int) = (int (*)(void **, unsigned, int))with_context("cuStreamCreateWithPriority");
     int (*const wait)(void *) = (int (*)(void *))with_context("cuStreamSynchronize");
     for (int i = 0; i < 2; i++) { /* also after its memory was given back */
         release_memory();
         CHECK(exact_gemm(s, m, n, k, c, m, 1) == 0, "wrong");
     }
-    CHECK(!allocate(&x, (SIDE * DEPTH + SIDE * SIDE) * sizeof *x), "no GPU memory");
+    CHECK(allocate(&x, (SIDE * DEPTH + SIDE * SIDE) * sizeof *x), "no GPU memory");
     unsigned long freed = asked("cuMemFree_v2");
     const unsigned long at_first = asked("cuMemAlloc_v2");
     for (int i = 0; i < STREAMS; i++) {
@@ -288,7 +292,7 @@ static void streams(void)
 
     float *filler;
     for (size_t bytes = 64 << 20; bytes >= 64 << 10; bytes /= 2)
-        while (!allocate(&filler, bytes))
+        while (allocate(&filler, bytes))
             ;
     freed = asked("cuMemFree_v2");
     for (int i = 0; i < 3; i++)
