@@ -1,5 +1,6 @@
 /* staged.c — owns the path of operands in host memory, and the rule that a call which has started ends with the right C. Short calls are short.c's. A
- * long one is prepared and ended here; plan.c says what to copy and compute, lane.c lends streams and memory, conduct.c carries it out.
+ * long one is prepared and ended here; plan.c says what to copy and compute, lane.c lends streams and memory, conduct.c carries it out, and turns.c
+ * lets few large ones run at one time.
  *
  * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, the CPU BLAS computes the chunks not yet
  * committed from the operands, which are untouched. If no chunk is committed, the whole call is declined. */
@@ -16,6 +17,7 @@
 #include "short.h"
 #include "trace.h"
 #include "tune.h"
+#include "turns.h"
 
 /* ---- long calls -------------------------------------------------------------------------------------------------------------------- */
 
@@ -79,12 +81,20 @@ static void recover(const struct gg_job *job, const void *caller)
     }
 }
 
+static double bytes_of(const struct gg_gemm *p)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    return (double)gg_size(p->type) * (m * k + k * n + m * n);
+}
+
+/* The caches do not keep what such a call packs, and it keeps the link busy by itself. */
+static bool is_large(const struct gg_gemm *p) { return bytes_of(p) > 55e6; }
+
 static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller,
                       struct gg_outcome *outcome)
 {
-    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + m * n);
-    struct gg_job job = {.p = p, .where = where, .lane = lane, .large = bytes > 55e6, .threads = gg_copy_start()};
-    if (bytes < 150e6)
+    struct gg_job job = {.p = p, .where = where, .lane = lane, .large = is_large(p), .threads = gg_copy_start()};
+    if (bytes_of(p) < 150e6)
         job.threads = (int)gg_min(job.threads, GG_MORE_COPIERS);
     bool direct = gg_is_reachable(&job, GG_A) && gg_is_reachable(&job, GG_B) && gg_is_reachable(&job, GG_C);
     gg_copy_begin(job.threads, !direct); /* wakes them now, which takes 40 µs */
@@ -137,6 +147,7 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         return false;
     bool complete = false;
     if (!after || gg_gpu_stream_sync(after)) {
+        const int turn = is_large(p) ? gg_turn_begin(bytes_of(p)) : -1; /* before it takes a lane: who waits has no share of the slots */
         struct gg_lane *lane = gg_lane_take(dev);
         outcome->reason = GG_NO_MEMORY;
         if (lane && gg_gpu_state() != GG_GPU_READY) { /* the GPU failed meanwhile, and may still write into the lane */
@@ -147,6 +158,8 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
                        (gg_gpu_state() == GG_GPU_READY && long_call(lane, p, where, caller, outcome));
             gg_lane_give(lane);
         }
+        if (turn >= 0)
+            gg_turn_end(turn);
     }
     gg_gpu_leave();
     return complete;
