@@ -45,7 +45,9 @@
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
  *   dgemm_tma_96x64_halves   2 × 4 warps of 48×32, 10 stages, 1 block an SM    0.95 to 0.98 from 800 to 864, where others have 0.87 to 0.91 (H100)
  *   dgemm_tma_64x96_halves   2 × 4 warps of 32×48, 10 stages, 1 block an SM    1.03 at 600×1200×600, where others have 0.96 (H100)
- *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.06 to 1.11 at 768, which is 256 such tiles
+ *   dgemm_tma_96x48          4 × 2 warps of 48×48, 12 stages, 1 block an SM    1.16 at 768, which is 128 such tiles, 1.13 at 736
+ *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.14 to 1.16 at 768, which is 256 such tiles
+ *   dgemm_tma_48x32          2 × 2 warps of 48×16, 16 stages, 1 block an SM    1.10 to 1.18 at 384, 1.07 at 376×480×1632, where 32x64 has 0.96
  *   dgemm_tma_16x128         4 warps of 16×32, 6 stages, 2 blocks an SM        1.08 to 1.09 at 16×16384×16384 with k contiguous in B, else 0.95
  *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384
  *   dgemm_tma_64x32          4 warps of 32×16, 8 stages, 2 blocks an SM        1.02 to 1.06 at 2048×32×6528, where 32x64 has 0.74
@@ -231,9 +233,11 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     static __device__ bool idle(const gg_args &p, unsigned order)
     {
         int m, n;
-        if (TURNS && p.a_kmajor && !p.b_kmajor)
-            sums::template part_of_warp<true>(n, m);
-        else
+        bool turned = false;
+        if constexpr (TURNS)
+            if ((turned = p.a_kmajor && !p.b_kmajor))
+                sums::template part_of_warp<true>(n, m);
+        if (!turned)
             sums::template part_of_warp<false>(m, n);
         return !__any_sync(~0u, ordered(order, ORDER_M) + m < int(p.m) && ordered(order, ORDER_N) + n < int(p.n));
     }
@@ -586,7 +590,9 @@ using d64x64 = dgemm_row<64, 64, 6, 2, 2, 2>;
 using d64x64_halves = dgemm_row<64, 64, 12, 2, 2, 1, 2>;
 using d96x64_halves = dgemm_row<96, 64, 10, 2, 2, 1, 2>;
 using d64x96_halves = dgemm_row<64, 96, 10, 2, 2, 1, 2>;
+using d96x48 = dgemm_row<96, 48, 12, 2, 1, 1, 4, LATE>;
 using d48x48 = dgemm_row<48, 48, 8, 1, 1, 2, 4, LATE>;
+using d48x32 = dgemm_row<48, 32, 16, 1, 2, 1, 2, AHEAD>;
 using d32x64 = dgemm_row<32, 64, 8, 1, 4, 2, 1, AHEAD>;
 using d64x32 = dgemm_row<64, 32, 8, 2, 2, 2, 1, AHEAD>;
 using d16x128 = dgemm_row<16, 128, 6, 1, 4, 2, 1, AHEAD>;
@@ -596,6 +602,7 @@ static_assert(d192x96::SHARED == gg_shared_dgemm_tma_192x96 && d48x48::SHARED ==
 static_assert(d128x128::SHARED == gg_shared_dgemm_tma_128x128 && d128x64::SHARED == gg_shared_dgemm_tma_128x64, "kernels.def");
 static_assert(d64x64::SHARED == gg_shared_dgemm_tma_64x64 && d32x64::SHARED == gg_shared_dgemm_tma_32x64, "kernels.def");
 static_assert(d64x32::SHARED == gg_shared_dgemm_tma_64x32, "kernels.def");
+static_assert(d96x48::SHARED == gg_shared_dgemm_tma_96x48 && d48x32::SHARED == gg_shared_dgemm_tma_48x32, "kernels.def");
 static_assert(d64x64_halves::SHARED == gg_shared_dgemm_tma_64x64_halves && d64x64_pair::SHARED == gg_shared_dgemm_tma_64x64_pair, "kernels.def");
 static_assert(d96x64_halves::SHARED == gg_shared_dgemm_tma_96x64_halves && d64x96_halves::SHARED == gg_shared_dgemm_tma_64x96_halves, "kernels.def");
 static_assert(d128x64_pair::SHARED == gg_shared_dgemm_tma_128x64_pair && d16x128::SHARED == gg_shared_dgemm_tma_16x128, "kernels.def");
@@ -625,6 +632,8 @@ __global__ void __launch_bounds__(d64x96_halves::THREADS, 1) dgemm_tma_64x96_hal
     dgemm_tma<d64x96_halves>::run(p);
 }
 __global__ void __launch_bounds__(d48x48::THREADS, 2) dgemm_tma_48x48(const __grid_constant__ gg_args p) { dgemm_tma<d48x48>::run(p); }
+__global__ void __launch_bounds__(d96x48::THREADS, 1) dgemm_tma_96x48(const __grid_constant__ gg_args p) { dgemm_tma<d96x48>::run(p); }
+__global__ void __launch_bounds__(d48x32::THREADS, 1) dgemm_tma_48x32(const __grid_constant__ gg_args p) { dgemm_tma<d48x32>::run(p); }
 __global__ void __launch_bounds__(d16x128::THREADS, 2) dgemm_tma_16x128(const __grid_constant__ gg_args p) { dgemm_tma<d16x128>::run(p); }
 __global__ void __launch_bounds__(d64x32::THREADS, 2) dgemm_tma_64x32(const __grid_constant__ gg_args p) { dgemm_tma<d64x32>::run(p); }
 __global__ void __launch_bounds__(d32x64::THREADS, 2) dgemm_tma_32x64(const __grid_constant__ gg_args p) { dgemm_tma<d32x64>::run(p); }
