@@ -384,13 +384,17 @@ template <typename ROW> struct dgemm_sums : ROW {
         consumer_barrier(); /* after this the ring's memory is free: all stages have been read */
 #pragma unroll
         for (int s = 0; s < SLOTS; s++)
-            asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16),
-                         "d"(sum[s % FM][s / FM / 2][s / FM % 2]), "d"(sum[s % FM][s / FM / 2][s / FM % 2 + 2])
-                         : "memory");
+            if (!KEEPS || s / SHARE != slice)
+                asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(shared + ((slice * SLOTS + s) * GROUP + in_group) * 16),
+                             "d"(sum[s % FM][s / FM / 2][s / FM % 2]), "d"(sum[s % FM][s / FM / 2][s / FM % 2 + 2])
+                             : "memory");
         if (cluster)
             cluster_arrive_shared();
         const output<TURNED> out(p, m, n, where);
-        if constexpr (!cluster) {
+        if constexpr (KEEPS) {
+            consumer_barrier();
+            exchange_shares(shared, in_group, slice, out);
+        } else if constexpr (!cluster) {
             consumer_barrier();
             add_shares<1>(p, fate, shared, in_group, first, unit, rank, SLOTS * slice / SLICES, SLOTS * (slice + 1) / SLICES, out);
         } else {
@@ -410,6 +414,70 @@ template <typename ROW> struct dgemm_sums : ROW {
         announce(p, fate, first, unit, rank, thread);
         if (cluster)
             cluster_leave(); /* others may still be reading this block's shared memory */
+    }
+
+    /* Where a tile has one block, a group keeps the sums of its own share in registers, and only the others' go through shared memory. All is
+     * unrolled, because registers have no index. */
+    static constexpr bool KEEPS = GG_WHOLE && !GG_CUT && SLICES > 1;
+    static constexpr int SHARE = SLOTS / SLICES; /* slots of a group's share; they begin with i = 0 */
+    static_assert(SLICES == 1 || (SLOTS % SLICES == 0 && SHARE % FM == 0), "shares are alike");
+
+    template <typename OUTPUT> __device__ void exchange_shares(unsigned shared, int thread, int slice, const OUTPUT &out)
+    {
+        constexpr int BATCH = SHARE % 4 == 0 ? 4 : 3;
+        static_assert(SHARE % BATCH == 0, "whole batches");
+        double2 v[SHARE];
+#pragma unroll
+        for (int s0 = 0; s0 < SHARE; s0 += BATCH) {
+            double2 of[BATCH][SLICES];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+#pragma unroll
+                for (int r = 0; r < SLICES; r++) {
+                    const int s = r * SHARE + s0 + b; /* if the share is this group's */
+                    v[s0 + b].x = r == 0 || r == slice ? sum[s % FM][s / FM / 2][s / FM % 2] : v[s0 + b].x;
+                    v[s0 + b].y = r == 0 || r == slice ? sum[s % FM][s / FM / 2][s / FM % 2 + 2] : v[s0 + b].y;
+                }
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+#pragma unroll
+                for (int r = 0; r < SLICES; r++) {
+                    of[b][r] = v[s0 + b];
+                    if (r != slice)
+                        asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
+                                     : "=d"(of[b][r].x), "=d"(of[b][r].y)
+                                     : "r"(shared + ((r * SLOTS + slice * SHARE + s0 + b) * GROUP + thread) * 16)
+                                     : "memory");
+                }
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                v[s0 + b] = of[b][0];
+#pragma unroll
+                for (int r = 1; r < SLICES; r++)
+                    v[s0 + b].x += of[b][r].x, v[s0 + b].y += of[b][r].y;
+            }
+        }
+        const int first = slice * (SHARE / FM);
+        const auto j = [&](int s) { return (first + s / FM) / 2; };
+        const auto e = [&](int s) { return (first + s / FM) % 2; };
+        if (__builtin_expect(!GG_UPDATE && out.plain(), 1)) {
+#pragma unroll
+            for (int s = 0; s < SHARE; s++)
+                *out.at(s % FM, j(s), e(s)) = make_double2(out.alpha * v[s].x, out.alpha * v[s].y);
+        } else if (out.whole_pairs()) {
+#pragma unroll
+            for (int s = 0; s < SHARE; s++)
+                if (out.inside(s % FM, j(s), e(s)))
+                    *out.at(s % FM, j(s), e(s)) = make_double2(out.alpha * v[s].x, out.alpha * v[s].y);
+        } else {
+            double2 was[SHARE];
+#pragma unroll
+            for (int s = 0; s < SHARE; s++)
+                was[s] = GG_UPDATE ? out.old(s % FM, j(s), e(s)) : double2();
+#pragma unroll
+            for (int s = 0; s < SHARE; s++)
+                out.put(s % FM, j(s), e(s), v[s].x, v[s].y, was[s]);
+        }
     }
 
     /* BATCH: as many loads in flight as cover their latency. */
