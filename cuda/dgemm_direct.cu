@@ -2,7 +2,7 @@
  * code, which counts where all of it runs for the first time. Any layout and address.
  *
  * A block computes a tile. WARPS_M × WARPS_N warps, a group, compute a part of it each, and WARPS_K groups take turns in k, 16 at a time. A group
- * copies its own steps to shared memory by cp.async, at first DEPTH of them: up to k = 256 (32x32: 192) all that a block reads is on its way before
+ * copies its own steps to shared memory by cp.async, DEPTH - 1 steps ahead: up to k = 192 (32x32: 128) all that a block reads is on its way before
  * the first product. The groups' sums meet in shared memory, once, in order.
  *
  * 16 rows × 16 k of an operand are a box: 16 lines of 128 bytes, [row][k] where k is contiguous, else [k][row]. Eight threads copy a line, so an
@@ -130,17 +130,16 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
         const unsigned own = gg_shared(memory) + group * (DEPTH * BYTES), line = own + thread / 8 * 128;
         const unsigned to_a = line + (thread % 8 ^ swizzle(p.a_kmajor, thread / 8)) * 16;
         const unsigned to_b = line + (thread % 8 ^ swizzle(p.b_kmajor, thread / 8)) * 16 + A_BYTES;
-        const auto copy_step = [&](bool exists, unsigned slot, bool commits = true) {
+        const auto copy_step = [&](bool exists, unsigned slot) {
             if (exists) {
                 copy<TILE_M / 16>(a, to_a + slot, p.a_vec);
                 copy<TILE_N / 16>(b, to_b + slot, p.b_vec);
             }
-            if (commits)
-                asm volatile("cp.async.commit_group;" ::: "memory");
+            asm volatile("cp.async.commit_group;" ::: "memory");
         };
 #pragma unroll 1
-        for (int d = 0; d < DEPTH; d++)
-            copy_step(d < steps, d * BYTES, d < DEPTH - 1); /* the last is committed in the loop, like all that follow */
+        for (int d = 0; d < DEPTH - 1; d++)
+            copy_step(d < steps, d * BYTES);
         gg_fetch_c<double, TILE_M, TILE_N>(p, m, n, threadIdx.x, THREADS);
         clear(sum);
         const unsigned from_a = own + warp % WARPS_M * BOX + first(p.a_kmajor, lane);
@@ -150,7 +149,7 @@ template <int WARPS_M, int WARPS_N, int WARPS_K, int WARP_N, int DEPTH, int SHAR
         for (int s = 0; s < steps; s++) {
             asm volatile("cp.async.wait_group %0;" ::"n"(DEPTH - 2) : "memory");
             asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(GROUP) : "memory"); /* all of the group have copied, and read the slot before */
-            copy_step(s > 0 && s + DEPTH - 1 < steps, slot == 0 ? (DEPTH - 1) * BYTES : slot - BYTES);
+            copy_step(s + DEPTH - 1 < steps, slot == 0 ? (DEPTH - 1) * BYTES : slot - BYTES);
             if (p.a_kmajor) {
                 if (p.b_kmajor)
                     multiply<true, true>(from_a + slot, from_b + slot);
