@@ -90,7 +90,15 @@ static double bytes_of(const struct gg_gemm *p)
 /* The caches do not keep what such a call packs, and it keeps the link busy by itself. */
 static bool is_large(const struct gg_gemm *p) { return bytes_of(p) > 55e6; }
 
-static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller,
+/* Ends the call's turn (turns.h), if it has one. */
+static void end_turn(int *turn)
+{
+    if (*turn >= 0)
+        gg_turn_end(*turn);
+    *turn = -1;
+}
+
+static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struct gg_location where[3], const void *caller, int *turn,
                       struct gg_outcome *outcome)
 {
     struct gg_job job = {.p = p, .where = where, .lane = lane, .large = is_large(p), .threads = gg_copy_start()};
@@ -109,6 +117,7 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
     bool complete = ready && !job.failed;
     outcome->reason = ready ? GG_GPU_ERROR : GG_NO_MEMORY;
     if (ready && job.failed && started && on_host) {
+        end_turn(turn); /* what follows may take the CPU minutes */
         recover(&job, caller);
         complete = outcome->recovered = true;
     }
@@ -147,7 +156,7 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         return false;
     bool complete = false;
     if (!after || gg_gpu_stream_sync(after)) {
-        const int turn = is_large(p) ? gg_turn_begin(bytes_of(p)) : -1; /* before it takes a lane: who waits has no share of the slots */
+        int turn = is_large(p) ? gg_turn_begin(bytes_of(p)) : -1; /* before it takes a lane: who waits has no share of the slots */
         struct gg_lane *lane = gg_lane_take(dev);
         outcome->reason = GG_NO_MEMORY;
         if (lane && gg_gpu_state() != GG_GPU_READY) { /* the GPU failed meanwhile, and may still write into the lane */
@@ -155,11 +164,10 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         } else if (lane) {
             bool host = where[GG_A].place <= GG_PINNED && where[GG_B].place <= GG_PINNED && where[GG_C].place <= GG_PINNED;
             complete = (host && gg_is_short(p) && gg_short_gemm(lane, p, caller, outcome)) ||
-                       (gg_gpu_state() == GG_GPU_READY && long_call(lane, p, where, caller, outcome));
+                       (gg_gpu_state() == GG_GPU_READY && long_call(lane, p, where, caller, &turn, outcome));
             gg_lane_give(lane);
         }
-        if (turn >= 0)
-            gg_turn_end(turn);
+        end_turn(&turn);
     }
     gg_gpu_leave();
     return complete;

@@ -6,6 +6,7 @@
  *                                   calls that the driver does not permit
  *   t_staged --lib PATH --budget    calls may have GPUGEMM_GPU_MEMORY of the GPU's memory, or four fifths of what is free: they take no more,
  *                                   and what fits takes all that it needs, also after a failed allocation and after the memory was given back
+ *   t_staged --lib PATH --turns     large calls of many threads are right, and take the GPU memory of two, because they take turns
  *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
  *                                   stream that gets none, because the driver fails, does not take that of others, however often it asks, but
  *                                   one's if memory is full
@@ -235,6 +236,38 @@ static void budget(void)
     printf("%ld of %ld bytes: %d failures\n", (long)(fits - least), (long)may, test_failures);
 }
 
+static void *call_large(void *wrong)
+{
+    const int64_t m = 2400, n = 3000, k = 6;
+    void *c = malloc((size_t)(m * n) * sizeof(double));
+    for (int i = 0; i < 3; i++)
+        *(int64_t *)wrong += exact_gemm(spelling_named("dgemm_"), m, n, k, c, m, i);
+    free(c);
+    return NULL;
+}
+
+static void turns(void)
+{
+    enum { THREADS = 6 };
+    int64_t wrong[THREADS] = {0};
+    pthread_t threads[THREADS];
+    release_memory();
+    const int64_t least = gpu_memory(false), others = 1 << 20;
+    call_large(&wrong[0]);
+    const int64_t one = gpu_memory(false) - least;
+    const uint64_t before = gpu_calls();
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, call_large, &wrong[i]);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(wrong[i] == 0, "%ld elements are wrong", (long)wrong[i]);
+    }
+    const int64_t all = gpu_memory(false) - least;
+    CHECK(gpu_calls() - before == 3 * THREADS, "of %d calls %d were served by the GPU", 3 * THREADS, (int)(gpu_calls() - before));
+    CHECK(one > others && all <= 2 * one + others, "large calls of %d threads take %ld bytes, one takes %ld", THREADS, (long)all, (long)one);
+    printf("%ld bytes, %ld: %d failures\n", (long)one, (long)all, test_failures);
+}
+
 typedef __typeof__(gpugemm_sgemm) sgemm_on_stream;
 
 /* A product on GPU operands that wants scratch, if there is code for a chain. */
@@ -319,6 +352,8 @@ int main(int argc, char **argv)
         failing();
     else if (!strcmp(what, "--budget"))
         budget();
+    else if (!strcmp(what, "--turns"))
+        turns();
     else if (!strcmp(what, "--streams"))
         streams();
     else
