@@ -174,6 +174,11 @@ static void count(struct gg_rates *rates, int who, bool holder, const struct gg_
         atomic_store_explicit(since, (float)(enough ? 0 : holder ? before + seconds : -(spent + seconds)), memory_order_relaxed);
 }
 
+/* A side's first calls bear the cost of being the first, and are not counted: its threads wake up, memory and code are fetched. They are over when a
+ * call takes no less than this share of the one before. (OpenBLAS's 16 threads: dgemm 4096x4096x16 31, 14.6, then 8 ms; the GPU: 64x64x65536 32, 22,
+ * then 1.7 ms. With one such call left out, the second was taken for the side's time, and the other side served for a long while.) */
+static const double STILL_FALLING = 0.9;
+
 static float bounded(double ratio, double most)
 {
     return (float)(ratio > most ? most : ratio < 1 / most ? 1 / most : ratio);
@@ -192,7 +197,8 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     float ratio = bounded(seconds / model, larger(known, most));
     if (holder && old > 0 && ratio > 2 * old) /* usually another program had the processor */
         ratio = 2 * old;
-    float new = old == 0 ? -1 : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
+    const bool starting = old == 0 || (old < 0 && seconds / model < STILL_FALLING * (double)-old);
+    float new = starting ? (float)(-seconds / model) : old < 0 ? ratio : old + (ratio < old ? better : worse) * (ratio - old);
     count(rates, who, holder, p, model, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;

@@ -25,8 +25,8 @@ struct gg_rates {
     _Atomic double cpu_team;      /* additional seconds when the call is large enough for all threads */
     double cpu_threads;           /* the number of threads; not in the file, which is for one such number */
     _Atomic double start;         /* seconds to bring the GPU up */
-    /* Times of like calls as multiples of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: one call, which bore the
-     * cost of being the first. */
+    /* Times of like calls as multiples of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: that of the last of
+     * its first calls, which bear the cost of being the first. */
     _Atomic float seen[2][2][GG_SHAPES][GG_WORKS];
     _Atomic signed char held[2][GG_SHAPES][GG_WORKS]; /* the holder of like calls: 1 + GG_ON_CPU or GG_ON_GPU; 0: nobody yet */
     /* When to try the other side again. `since`: seconds that like calls have spent on the holder's side since the other was tried last; negative:

@@ -129,6 +129,41 @@ static void tries(void)
     }
 }
 
+/* Calls of p in a row, with invented times in ms: of a side's first calls, the CPU's also after others have had it for 30 ms, and of all that follow.
+ * Returns how many of the last half were on the CPU. */
+static int run_of(const struct gg_gemm *p, int calls, const double cpu[4], const double gpu[4])
+{
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+    gg_rates_default(gg_rates(), 16);
+    f.rates = gg_rates();
+    f.may_try = true;
+    int on_cpu = 0, awake = 0, used = 0;
+    double asleep = 0;
+    for (int i = 0; i < calls; i++) {
+        const struct gg_decision d = gg_dispatch(p, &f);
+        const int who = d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU;
+        awake = asleep > 30 ? 0 : awake;
+        const double took = who == GG_ON_CPU ? cpu[awake < 3 ? awake++ : 3] : gpu[used < 3 ? used++ : 3];
+        asleep = who == GG_ON_CPU ? 0 : asleep + took;
+        if (d.reason != GG_TRIAL)
+            gg_rates_hold(who, p);
+        gg_rates_see(who, p, who == GG_ON_CPU ? d.model_cpu : d.model_gpu, 1e-3 * took);
+        on_cpu += i >= calls / 2 && who == GG_ON_CPU;
+    }
+    return on_cpu;
+}
+
+/* More than one of a side's first calls may be slow: neither side must be judged by them. */
+static void first_calls(void)
+{
+    const struct gg_gemm wide = {.type = GG_D, .b_kmajor = true, .m = 4096, .n = 4096, .k = 16, .lda = 4096, .ldb = 16, .ldc = 4096, .alpha = 1},
+                         deep = {.type = GG_D, .b_kmajor = true, .m = 64, .n = 64, .k = 65536, .lda = 64, .ldb = 65536, .ldc = 64, .alpha = 1};
+    const double steady[] = {15, 15, 15, 15}, woken[] = {12, 10, 3, 2}, quick[] = {5, 3.5, 2.7, 2.7}, loading[] = {32, 22, 1.7, 1.7};
+    CHECK(run_of(&wide, 60, woken, quick) >= 26); /* two or four are tries of the GPU */
+    CHECK(run_of(&wide, 60, steady, quick) == 0);
+    CHECK(run_of(&deep, 30, steady, loading) == 0);
+}
+
 static bool about(double x, double y) { return x > 0.999999 * y && x < 1.000001 * y; }
 
 /* Each operand crosses the link at its own rate, C up only if it is read; and dispatch asks the model so. With a kernel that takes longer than all
@@ -296,6 +331,7 @@ int main(void)
     rates.held[p.type][gg_shape(&p)][gg_work(&p)] = 1 + GG_ON_GPU; /* by now the CPU is the faster side: that is no trial */
     CHECK(gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
     ready.may_try = false;
+    first_calls();
     tries();
     woken_threads();
 
