@@ -25,9 +25,10 @@ struct gg_rates {
     _Atomic double cpu_team;      /* additional seconds when the call is large enough for all threads */
     double cpu_threads;           /* the number of threads; not in the file, which is for one such number */
     _Atomic double start;         /* seconds to bring the GPU up */
-    /* Times of like calls as multiples of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: that of the last of
-     * its first calls, which bear the cost of being the first. */
+    /* Times of like calls as multiples of the model's prediction: [CPU or GPU][type][shape][work]. 0: none yet; negative: that of the fastest of its
+     * first calls, which bear the cost of being the first, and `steady`: how many in a row have not been clearly faster. */
     _Atomic float seen[2][2][GG_SHAPES][GG_WORKS];
+    _Atomic unsigned char steady[2][2][GG_SHAPES][GG_WORKS];
     _Atomic signed char held[2][GG_SHAPES][GG_WORKS]; /* the holder of like calls: 1 + GG_ON_CPU or GG_ON_GPU; 0: nobody yet */
     /* When to try the other side again. `since`: seconds that like calls have spent on the holder's side since the other was tried last; negative:
      * the other side is being tried, and has taken so long. `content`: how many tries have changed nothing. */
