@@ -3,11 +3,18 @@
  * All calls share the link, the copy threads and the slots. One call leaves the link idle while its first panels are packed and its last C is
  * unpacked, which a second one fills; more only divide the slots and the processors' caches among them. (H200, calls a second of 8 threads, all at
  * once, 4, 3, 2 and 1 at work: sgemm 4096 310, 328, 348, 340, 312, one thread alone 322; dgemm 151, 158, 174, 177, 167, alone 170.) A call waits for
- * others of its own size only, within a factor of 8, so that a short one does not stand behind long ones. */
+ * others of its own size only, within a factor of 8, so that a short one does not stand behind long ones.
+ *
+ * Turns only make calls faster, so nothing must depend on them. A call at work may never end: a signal handler may have left it by a jump, or it
+ * waits for the GPU, which waits for a host function of the program's, which waits for a lock of the program's, whose owner waits for its turn. Or
+ * its context is gone. */
 #include "turns.h"
 
 #include <pthread.h>
 #include <stdint.h>
+#include <time.h>
+
+#include "gpu.h"
 
 enum { AT_WORK = 2, QUEUES = 22 /* a third of the bits of a size */ };
 
@@ -16,18 +23,38 @@ static struct {
     pthread_cond_t ended; /* a call has */
     struct {
         int64_t come, gone; /* calls so far */
-    } queues[QUEUES];
+    } queues[GG_MAX_DEVICES * QUEUES];
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
-int gg_turn_begin(double bytes)
+/* When a call of this size has waited for too long: it takes a small part of that. */
+static struct timespec patience(double bytes)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 2 + (time_t)(bytes < 1e15 ? bytes / 1e9 : 1e6);
+    return until;
+}
+
+int gg_turn_begin(int gpu, double bytes)
 {
     int queue = 0;
-    for (; bytes >= 8 && queue < QUEUES - 1; bytes /= 8)
+    for (double rest = bytes; rest >= 8 && queue < QUEUES - 1; rest /= 8)
         queue++;
+    queue += gpu % GG_MAX_DEVICES * QUEUES;
+    __typeof__(&g.queues[queue]) q = &g.queues[queue];
     pthread_mutex_lock(&g.lock);
-    const int64_t number = g.queues[queue].come++;
-    while (number >= g.queues[queue].gone + AT_WORK)
-        pthread_cond_wait(&g.ended, &g.lock);
+    const int64_t number = q->come++;
+    while (number >= q->gone + AT_WORK) {
+        const int64_t gone = q->gone;
+        const struct timespec until = patience(bytes);
+        int late = 0;
+        while (q->gone == gone && !late)
+            late = pthread_cond_clockwait(&g.ended, &g.lock, CLOCK_MONOTONIC, &until);
+        if (q->gone == gone) { /* those at work count as gone, and all who wait go ahead */
+            q->gone = q->come - AT_WORK;
+            pthread_cond_broadcast(&g.ended);
+        }
+    }
     pthread_mutex_unlock(&g.lock);
     return queue;
 }
@@ -35,7 +62,7 @@ int gg_turn_begin(double bytes)
 void gg_turn_end(int queue)
 {
     pthread_mutex_lock(&g.lock);
-    g.queues[queue].gone++;
+    g.queues[queue].gone += g.queues[queue].gone < g.queues[queue].come; /* not if it has been counted before */
     pthread_cond_broadcast(&g.ended);
     pthread_mutex_unlock(&g.lock);
 }

@@ -1,5 +1,5 @@
 /* t_turns.c — long staged calls take turns (src/turns.h): never more than two of a size are at work, each gets its turn in the order of coming, and a
- * call does not wait for calls of another size. */
+ * call does not wait for calls of another size or on another GPU, nor for ever. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ static void *take_turns(void *unused)
 {
     (void)unused;
     for (int i = 0; i < ROUNDS; i++) {
-        const int queue = gg_turn_begin(large * (1 + 0.4 * (i % 2))), now = atomic_fetch_add(&at_work, 1) + 1;
+        const int queue = gg_turn_begin(1, large * (1 + 0.4 * (i % 2))), now = atomic_fetch_add(&at_work, 1) + 1;
         int before = atomic_load(&most);
         while (now > before && !atomic_compare_exchange_weak(&most, &before, now))
             ;
@@ -31,6 +31,7 @@ static void *take_turns(void *unused)
 static struct waiter {
     pthread_t thread;
     atomic_int tid, queue;
+    int gpu;
     double bytes;
 } waiters[THREADS];
 
@@ -38,7 +39,7 @@ static void *wait_once(void *argument)
 {
     struct waiter *me = argument;
     atomic_store(&me->tid, (int)gettid());
-    atomic_store(&me->queue, gg_turn_begin(me->bytes));
+    atomic_store(&me->queue, gg_turn_begin(me->gpu, me->bytes));
     return NULL;
 }
 
@@ -58,9 +59,9 @@ static void await_sleep(const struct waiter *of)
     }
 }
 
-static void start(struct waiter *w, double bytes)
+static void start(struct waiter *w, int gpu, double bytes)
 {
-    *w = (struct waiter){.bytes = bytes, .queue = -1};
+    *w = (struct waiter){.gpu = gpu, .bytes = bytes, .queue = -1};
     pthread_create(&w->thread, NULL, wait_once, w);
 }
 
@@ -74,24 +75,47 @@ int main(void)
 
     int held[MOST];
     for (int i = 0; i < MOST; i++)
-        held[i] = gg_turn_begin(large);
+        held[i] = gg_turn_begin(1, large);
     for (int i = 0; i < THREADS; i++) {
-        start(&waiters[i], large);
+        start(&waiters[i], 1, large);
         await_sleep(&waiters[i]);
     }
-    struct waiter other;
-    start(&other, small);
-    pthread_join(other.thread, NULL); /* if it waited, this would not end */
-    gg_turn_end(other.queue);
+    struct waiter others[2];
+    start(&others[0], 1, small);
+    start(&others[1], 0, large);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(others[i].thread, NULL);
+        gg_turn_end(others[i].queue);
+    }
+    CHECK(waiters[0].queue < 0, "calls of another size, or on another GPU, have waited");
     for (int i = 0; i < THREADS; i++) {
         for (int j = i; j < THREADS; j++)
             CHECK(waiters[j].queue < 0, "call %d had its turn before %d calls had ended", j, j + 1);
         gg_turn_end(i < MOST ? held[i] : waiters[i - MOST].queue);
-        pthread_join(waiters[i].thread, NULL); /* nor this */
+        pthread_join(waiters[i].thread, NULL);
     }
     for (int i = THREADS - MOST; i < THREADS; i++)
         gg_turn_end(waiters[i].queue);
-    gg_turn_end(gg_turn_begin(0)); /* no size has no queue */
-    gg_turn_end(gg_turn_begin(1e300));
+
+    for (int i = 0; i < MOST; i++)
+        held[i] = gg_turn_begin(1, large);
+    for (int i = 0; i < 2; i++)
+        start(&waiters[i], 1, large);
+    for (int i = 0; i < 2; i++) /* though nobody ends */
+        pthread_join(waiters[i].thread, NULL);
+    for (int i = 0; i < MOST; i++)
+        gg_turn_end(held[i]), gg_turn_end(waiters[i].queue);
+    for (int i = 0; i < MOST; i++)
+        held[i] = gg_turn_begin(1, large);
+    start(&waiters[0], 1, large);
+    await_sleep(&waiters[0]);
+    CHECK(waiters[0].queue < 0, "after calls that had been given up ended more than %d are at work", MOST);
+    for (int i = 0; i < MOST; i++)
+        gg_turn_end(held[i]);
+    pthread_join(waiters[0].thread, NULL);
+    gg_turn_end(waiters[0].queue);
+
+    gg_turn_end(gg_turn_begin(0, 0)); /* no size has no queue */
+    gg_turn_end(gg_turn_begin(15, 1e300));
     return test_failures != 0;
 }
