@@ -31,7 +31,7 @@ static struct timespec patience(double bytes)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 2 + (time_t)(bytes < 1e15 ? bytes / 1e9 : 1e6);
+    until.tv_sec += 5 + (time_t)(bytes < 1e15 ? bytes / 1e9 : 1e6);
     return until;
 }
 
