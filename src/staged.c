@@ -157,8 +157,11 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
     bool complete = false;
     if (!after || gg_gpu_stream_sync(after)) {
         int turn = is_large(p) ? gg_turn_begin(dev->ordinal, bytes_of(p)) : -1; /* before it takes a lane: who waits has no share of the slots */
-        struct gg_lane *lane = turn < 0 || gg_gpu_is_there(dev) ? gg_lane_take(dev) : NULL;
-        outcome->reason = GG_NO_MEMORY;
+        struct gg_lane *lane = NULL;
+        if (turn < 0 || gg_gpu_is_there(dev)) { /* still: it may have waited for long */
+            lane = gg_lane_take(dev);
+            outcome->reason = GG_NO_MEMORY;
+        }
         if (lane && gg_gpu_state() != GG_GPU_READY) { /* the GPU failed meanwhile, and may still write into the lane */
             gg_lane_give(lane);
         } else if (lane) {
