@@ -430,33 +430,25 @@ template <typename ROW> struct dgemm_sums : ROW {
         double2 v[SHARE];
 #pragma unroll
         for (int s0 = 0; s0 < SHARE; s0 += BATCH) {
-            double2 of[BATCH][SLICES];
+            double2 of[BATCH][2]; /* in the order of k: the sums do not depend on who adds them */
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                const int s = s0 + b, t = s + SHARE; /* if the share is the first group's, the second's */
+                of[b][0].x = of[b][1].x = slice == 1 ? sum[t % FM][t / FM / 2][t / FM % 2] : sum[s % FM][s / FM / 2][s / FM % 2];
+                of[b][0].y = of[b][1].y = slice == 1 ? sum[t % FM][t / FM / 2][t / FM % 2 + 2] : sum[s % FM][s / FM / 2][s / FM % 2 + 2];
+            }
 #pragma unroll
             for (int b = 0; b < BATCH; b++)
 #pragma unroll
-                for (int r = 0; r < SLICES; r++) {
-                    const int s = r * SHARE + s0 + b; /* if the share is this group's */
-                    v[s0 + b].x = r == 0 || r == slice ? sum[s % FM][s / FM / 2][s / FM % 2] : v[s0 + b].x;
-                    v[s0 + b].y = r == 0 || r == slice ? sum[s % FM][s / FM / 2][s / FM % 2 + 2] : v[s0 + b].y;
-                }
-#pragma unroll
-            for (int b = 0; b < BATCH; b++)
-#pragma unroll
-                for (int r = 0; r < SLICES; r++) {
-                    of[b][r] = v[s0 + b];
+                for (int r = 0; r < 2; r++)
                     if (r != slice)
                         asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
                                      : "=d"(of[b][r].x), "=d"(of[b][r].y)
                                      : "r"(shared + ((r * SLOTS + slice * SHARE + s0 + b) * GROUP + thread) * 16)
                                      : "memory");
-                }
 #pragma unroll
-            for (int b = 0; b < BATCH; b++) {
-                v[s0 + b] = of[b][0];
-#pragma unroll
-                for (int r = 1; r < SLICES; r++)
-                    v[s0 + b].x += of[b][r].x, v[s0 + b].y += of[b][r].y;
-            }
+            for (int b = 0; b < BATCH; b++)
+                v[s0 + b] = make_double2(of[b][0].x + of[b][1].x, of[b][0].y + of[b][1].y);
         }
         const int first = slice * (SHARE / FM);
         const auto j = [&](int s) { return (first + s / FM) / 2; };
