@@ -45,9 +45,9 @@
  *   dgemm_tma_64x64_halves   2 × 4 warps of 32×32, 12 stages, 1 block an SM    1.03 to 1.06 at 64×4096×4096, 1.06 to 1.10 at 4096×64×4096
  *   dgemm_tma_96x64_halves   2 × 4 warps of 48×32, 10 stages, 1 block an SM    0.95 to 0.98 from 800 to 864, where others have 0.87 to 0.91 (H100)
  *   dgemm_tma_64x96_halves   2 × 4 warps of 32×48, 10 stages, 1 block an SM    1.03 at 600×1200×600, where others have 0.96 (H100)
- *   dgemm_tma_96x48          4 × 2 warps of 48×48, 12 stages, 1 block an SM    1.16 at 768, which is 128 such tiles, 1.13 at 736
+ *   dgemm_tma_96x48          4 × 2 warps of 48×48, 12 stages, 1 block an SM    1.17 to 1.19 at 768, which is 128 such tiles
  *   dgemm_tma_48x48          4 × 1 warp of 48×48, 8 stages, 2 blocks an SM     1.14 to 1.16 at 768, which is 256 such tiles
- *   dgemm_tma_48x32          2 × 2 warps of 48×16, 16 stages, 1 block an SM    1.10 to 1.18 at 384, 1.07 at 376×480×1632, where 32x64 has 0.96
+ *   dgemm_tma_48x32          2 × 2 warps of 48×16, 16 stages, 1 block an SM    1.15 to 1.22 at 384, 1.07 at 376×480×1632, where 32x64 has 0.96
  *   dgemm_tma_16x128         4 warps of 16×32, 6 stages, 2 blocks an SM        1.08 to 1.09 at 16×16384×16384 with k contiguous in B, else 0.95
  *   dgemm_tma_32x64          4 warps of 32×16, 8 stages, 2 blocks an SM        1.05 to 1.12 at 512, 0.97 to 1.09 at 384
  *   dgemm_tma_64x32          4 warps of 32×16, 8 stages, 2 blocks an SM        1.02 to 1.06 at 2048×32×6528, where 32x64 has 0.74

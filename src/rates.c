@@ -136,9 +136,10 @@ void gg_rates_hold(int who, const struct gg_gemm *p)
 /* How long the threads of the CPU BLAS poll after a call; the GPU's short calls take longer beside them. */
 static const double polling = 30e-3;
 
-/* A try is two calls, because the first on a side has its own cost, and as many more as fit in the time that a team of threads needs to get going
- * (OpenBLAS's 16: sgemm 96 45, 30 and then 18 us a call, so that two calls alone hid who was faster). If by the model the GPU is the faster side, the
- * try is long: it outlasts the polling (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to 99 and 60). */
+/* A try of a side that is known is two calls, because the first has its own cost, and as many more as fit in the time that a team of threads needs
+ * to get going (OpenBLAS's 16: sgemm 96 45, 30 and then 18 us a call, so that two calls alone hid who was faster). If by the model the GPU is the
+ * faster side, the try is long: it outlasts the polling (H200, 14 cores: dgemm 160 83 to 90 us, held by the CPU, 56 to 59 with such tries; 192 81 to
+ * 99 and 60). */
 static const double short_try = 300e-6;
 static bool is_long_try(const struct gg_rates *rates, int who, const struct gg_gemm *p, double model)
 {

@@ -1,7 +1,6 @@
-/* t_turns.c — long staged calls take turns (src/turns.h): never more than two of a size are at work, each gets its turn in the order of coming, and a
+/* t_turns.c — large staged calls take turns (src/turns.h): never more than two of a size are at work, each gets its turn in the order of coming, and a
  * call does not wait for calls of another size or on another GPU, nor for ever. */
 #include <pthread.h>
-#include <unistd.h>
 
 #include "test.h"
 
