@@ -53,8 +53,10 @@ enum gg_precision gg_precision_in_force(void)
 
 bool gg_on_gpu(void) { return on_gpu; }
 
-/* Finds where the operands are, and the device to serve them: the one that holds C, else B, else A, else the default one. */
-static struct gg_device *locate(const struct gg_gemm *p, struct gg_location where[3])
+/* Finds where the operands are, and the device to serve them: the one that holds C, else B, else A, else the default one. Managed memory can be used
+ * by any device, so one that holds another operand is preferred; but not where the call's stream is the program's (in_stream), which belongs to the
+ * device on which C is used. */
+static struct gg_device *locate(const struct gg_gemm *p, bool in_stream, struct gg_location where[3])
 {
     const void *pointers[] = {gg_is_empty(p) ? NULL : p->a, gg_is_empty(p) ? NULL : p->b, p->c};
     const struct gg_location *home = NULL;
@@ -62,7 +64,7 @@ static struct gg_device *locate(const struct gg_gemm *p, struct gg_location wher
         where[x] = (struct gg_location){.place = GG_HOST};
         if (pointer_mode != GPUGEMM_POINTER_HOST)
             where[x] = gg_gpu_locate(pointers[x]);
-        if (where[x].place >= GG_MANAGED && (!home || where[x].place >= home->place))
+        if (where[x].place >= GG_MANAGED && (!home || where[x].place >= home->place || (in_stream && x == 2)))
             home = &where[x];
     }
     for (int x = 0; home && !home->context && x < 3; x++) /* memory of no context (stream-ordered) belongs to every context of its GPU */
@@ -90,10 +92,10 @@ struct gg_facts gg_host_facts(void)
                              .lost = 1e-9 * (double)atomic_load_explicit(&g.lost, memory_order_relaxed)};
 }
 
-static struct gg_device *gather(const struct gg_gemm *p, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
+static struct gg_device *gather(const struct gg_request *request, bool to_nearest, struct gg_location where[3], struct gg_facts *facts)
 {
     const enum gg_gpu_state before = gg_gpu_state(); /* read first: the GPU may become ready between locate() and gg_host_facts() */
-    struct gg_device *dev = locate(p, where);
+    struct gg_device *dev = locate(request->p, !request->wait, where);
     *facts = gg_host_facts();
     facts->arch = dev ? &dev->arch : NULL;
     if (facts->gpu == GG_GPU_READY && !dev)
@@ -138,7 +140,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     const bool to_nearest = gg_fp_rounds_to_nearest(fp);
     struct gg_location where[3];
     struct gg_facts facts;
-    struct gg_device *dev = gather(p, to_nearest, where, &facts);
+    struct gg_device *dev = gather(request, to_nearest, where, &facts);
     if (!on_gpu && !request->wait && !gg_gpu_await(request->stream)) {
         record->reason = GG_IN_PLACE;
         on_gpu = true; /* no CPU can help: the operands' contents are known only when the graph runs */
@@ -149,7 +151,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
         gg_gpu_start();
     if (d.wait > 0) {
         gg_gpu_wait(d.wait);
-        dev = gather(p, to_nearest, where, &facts);
+        dev = gather(request, to_nearest, where, &facts);
         d = gg_dispatch(p, &facts);
     }
     record->reason = d.reason = d.wait > 0 ? GG_STARTING : d.reason; /* still to wait: it has waited in vain */

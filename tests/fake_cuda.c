@@ -34,8 +34,9 @@ struct allocation {
     char *address, *shadow; /* equal for page-locked host memory */
     size_t bytes;
     int device;
-    bool own;    /* page-locked memory of the library */
-    bool pooled; /* stream-ordered, of no context */
+    bool own;     /* page-locked memory of the library */
+    bool pooled;  /* stream-ordered, of no context */
+    bool managed; /* for every GPU and the host */
 };
 
 /* How many operations of each stream are sure to have ended, see fake_races.h. */
@@ -271,7 +272,7 @@ static char *see(const void *pointer, size_t bytes, bool must_be_device, const c
             die("%s: %p is not in GPU memory", what, pointer);
         return (char *)pointer;
     }
-    if (must_be_device && a.address != a.shadow && a.device != running_on)
+    if (must_be_device && a.address != a.shadow && a.device != running_on && !a.managed)
         die("%s: %p is in the memory of GPU %d, and the kernel runs on GPU %d", what, pointer, a.device, running_on);
     if ((const char *)pointer + bytes > a.address + a.bytes)
         die("%s: %zu bytes at %p run %zu past their allocation", what, bytes, pointer,
@@ -279,14 +280,14 @@ static char *see(const void *pointer, size_t bytes, bool must_be_device, const c
     return a.shadow + ((const char *)pointer - a.address);
 }
 
-static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool pooled)
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool pooled, bool managed)
 {
     int fd = memfd_create("gpu", 0);
-    struct allocation new = {.bytes = bytes, .pooled = pooled};
+    struct allocation new = {.bytes = bytes, .pooled = pooled, .managed = managed};
     size_t room = (bytes + 8191) & ~(size_t)4095;
     if (bytes == 0 || fd < 0 || ftruncate(fd, (off_t)room))
         return CUDA_ERROR_INVALID_VALUE;
-    new.address = mmap(NULL, room, PROT_NONE, MAP_SHARED, fd, 0);
+    new.address = mmap(NULL, room, managed ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, fd, 0);
     new.shadow = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     *pointer = (CUdeviceptr)new.address;
@@ -301,14 +302,21 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool pooled)
 CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
 {
     ENTER(true);
-    return allocate(pointer, bytes, false);
+    return allocate(pointer, bytes, false, false);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) /* any GPU may use it, and the host */
+{
+    (void)flags;
+    ENTER(true);
+    return allocate(pointer, bytes, false, true);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) /* at once */
 {
     (void)stream;
     ENTER(true);
-    return allocate(pointer, bytes, true);
+    return allocate(pointer, bytes, true, false);
 }
 
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
@@ -371,7 +379,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             *(CUmemorytype *)values[i] = !a.address ? 0 : a.address == a.shadow ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
             break;
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = 0; break;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = a.managed; break;
         case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address && !a.pooled ? &f.contexts[a.device] : NULL; break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = a.device; break;
         default: return CUDA_ERROR_INVALID_VALUE;

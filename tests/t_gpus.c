@@ -22,7 +22,7 @@ static struct {
     DRIVER(X)
 #undef X
     int (*managed)(uint64_t *, size_t, unsigned);
-} cu; /* the fake driver has no managed memory */
+} cu; /* NULL: a driver without managed memory */
 
 #define GOOD(call) CHECK((call) == 0, "%s failed", #call)
 
@@ -198,6 +198,14 @@ static void managed(void)
             for (int c = MANAGED; c < 2; c++)
                 if (a == MANAGED || b == MANAGED || c == MANAGED)
                     right((a + b + c) & 1 ? &small : &middle, a, b, c, (a ^ b) & 1, NULL, "managed memory");
+    for (int at = 0; at < 2; at++) { /* a stream belongs to the GPU that is current, and there a C in managed memory is used, wherever A and B are */
+        handle stream;
+        use(at);
+        GOOD(cu.cuStreamCreateWithPriority(&stream, 1, 0));
+        for (int a = MANAGED; a < 2; a++)
+            for (int b = MANAGED; b < 2; b++)
+                right(&middle, a, b, MANAGED, at, stream, "managed memory, a stream");
+    }
 }
 
 /* GPUGEMM_DEVICES: host operands are served by the second GPU. */
