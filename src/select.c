@@ -78,6 +78,8 @@ static bool legal(const struct gg_kernel *row, const struct gg_gemm *p, const st
         return gg_chain_legal(row, p);
     if ((row->cc_min == 90 || gg_is_cut(row)) && !fits_32_bits(p))
         return false;
+    if ((row->role == GG_TILED || row->role == GG_PERSISTENT) && gg_ceil_div(p->k, row->tile_k) > INT32_MAX) /* tile.cuh counts steps in 32 bits */
+        return false;
     if (gg_is_tma(row))
         return (p->type == GG_S || !(gg_must_pack(p->type, p->a, p->lda) || gg_must_pack(p->type, p->b, p->ldb)));
     if (row->role == GG_SLIM_TMA && gg_unaligned_large(row, p))

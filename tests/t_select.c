@@ -350,6 +350,11 @@ static void check_long(void)
         p.lda = p.a_kmajor ? p.k : p.m, p.ldb = p.b_kmajor ? p.k : p.n;
         const struct gg_arch *const gpu = &gpus[i / 16 % 2 ? 2 : 0];
         CHECK(gg_choose(&p, gpu, NULL).kernel, "%lldx%lldx%lld on %d: no row", (long long)p.m, (long long)p.n, (long long)p.k, gpu->cc);
+        for (int row = 0; row < gg_kernel_count; row++) { /* forced: the steps of rows of tiles are counted in 32 bits */
+            const struct gg_kernel *const forced = gg_choose(&p, gpu, gg_kernels[row].name).kernel;
+            CHECK(forced != &gg_kernels[row] || (forced->role != GG_TILED && forced->role != GG_PERSISTENT) || p.k / forced->tile_k < INT32_MAX,
+                  "%s has too many steps", forced->name);
+        }
     }
 }
 
