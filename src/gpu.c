@@ -249,6 +249,9 @@ static struct gg_device *open_device(int ordinal, CUcontext context)
         free(state);
         return NULL;
     }
+    /* A driver may not say how fast memory is (integrated GPUs): predictions must be numbers all the same. */
+    dev->arch.clock_mhz = dev->arch.clock_mhz > 0 ? dev->arch.clock_mhz : 1500;
+    dev->arch.bandwidth = dev->arch.bandwidth > 0 ? dev->arch.bandwidth : 300e9;
     g.devices[at] = dev;
     g.device_count += at == g.device_count;
     return dev;
