@@ -64,9 +64,14 @@ static int gemm(enum gg_type type, int layout, int transa, int transb, const str
     bool complete = gg_serve(&(struct gg_request){.p = &p, .caller = caller, .stream = stream ? stream : GG_LEGACY_STREAM}, &record);
     if (!complete && gg_on_gpu())
         return status_of(record.reason);
+    fp = gg_fp_ours();
+    const double declined = !complete && record.model > 0 ? gg_now() : 0; /* the CPU's time is to be learnt */
+    gg_fp_write(fp);
     if (!complete)
         gg_real_gemm(&p, caller);
     fp = gg_fp_ours();
+    if (declined > 0)
+        gg_rates_see(GG_ON_CPU, &p, record.model, gg_now() - declined);
     record.seconds = start > 0 ? gg_now() - start : 0;
     gg_record(&record);
     gg_fp_write(fp);

@@ -122,6 +122,7 @@ static bool served(struct call *call)
                      gg_gpu_trouble());
     }
     if (!complete && !call->routine) {
+        call->declined = call->record.model > 0 ? now() : 0;
         answer(call);
         complete = true;
     }
