@@ -148,9 +148,10 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     }
     const bool worth_waiting = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
     d.wait = worth_waiting ? gain : 0; /* not longer: the GPU may come later than expected */
+    /* Against the GPU speaks only what an earlier process saw, or a model of it that no call has confirmed. A try of it includes its start. */
+    const bool unsure = d.model_gpu < d.seconds_cpu * (seen_gpu > 0 ? 1 : WORTH_TRYING);
     d.start = worth_waiting || (gain > 0 && f->lost + gain > f->rates->start * WORTH_STARTING) ||
-              (gain <= 0 && d.model_gpu < d.seconds_cpu && /* only what an earlier process saw speaks against it: a try of it includes its start */
-               gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu + f->start_left));
+              (gain <= 0 && unsure && gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu + f->start_left));
     if (!worth_waiting) {
         d.path = GG_PATH_CPU;
         d.reason = gain <= 0 ? GG_TOO_SMALL : d.start || f->gpu == GG_GPU_STARTING ? GG_STARTING : GG_NOT_YET;

@@ -179,7 +179,7 @@ static void count(struct gg_rates *rates, int who, bool holder, const struct gg_
  * so many calls in a row took no less than this share of the fastest before. (OpenBLAS's 16 threads: dgemm 4096x4096x16 31, 14.6, then 8 ms; the GPU:
  * 64x64x65536 32, 22, then 1.7 ms. When only the first was left out, the second was taken for the side's time, and the other side served for a long
  * while. Of 200 simulated programs with such calls 32 were more than 1.1 times slower than the better side after 150 calls; with this 3, and 15 if
- * one call is enough.) */
+ * one call is enough.) The fastest of them is believed: the last may have been a mishap. */
 static const double STILL_FALLING = 0.9;
 enum { STEADY = 2 };
 
@@ -197,8 +197,10 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
     const float better = holder ? 0.5f : 1, worse = holder ? 0.1f : 0.5f; /* a side that is seldom tried has few chances to show what it can do */
     _Atomic float *seen = &rates->seen[who][p->type][shape][work];
     float old = atomic_load_explicit(seen, memory_order_relaxed);
-    const double known = old > 0 ? larger((double)old, 1 / (double)old) : 0, most = 16; /* so that no mishap turns a side off for ever */
-    float ratio = bounded(seconds / model, larger(known, most));
+    /* No mishap turns a side off for ever, but what is confirmed counts, up to what the file may hold (read_line). */
+    const double known = old > 0 ? larger((double)old, 1 / (double)old) : 0, mishap = 16, absurd = 90;
+    const double most = larger(mishap, 2 * known < absurd ? 2 * known : absurd);
+    float ratio = bounded(seconds / model, most);
     if (holder && old > 0 && ratio > 2 * old) /* usually another program had the processor */
         ratio = 2 * old;
     _Atomic unsigned char *steady = &rates->steady[who][p->type][shape][work];
@@ -207,7 +209,7 @@ void gg_rates_see(int who, const struct gg_gemm *p, double model, double seconds
         new = (float)(-seconds / model);
         atomic_store_explicit(steady, 0, memory_order_relaxed);
     } else if (old < 0)
-        new = atomic_fetch_add_explicit(steady, 1, memory_order_relaxed) + 1 < STEADY ? old : ratio;
+        new = atomic_fetch_add_explicit(steady, 1, memory_order_relaxed) + 1 < STEADY ? old : bounded(-(double)old, most);
     count(rates, who, holder, p, model, seconds);
     atomic_store_explicit(seen, new, memory_order_relaxed);
     unsigned count = atomic_fetch_add_explicit(&g.observations, 1, memory_order_relaxed) + 1;

@@ -162,6 +162,41 @@ static void first_calls(void)
     CHECK(run_of(&wide, 60, woken, quick) >= 26); /* two or four are tries of the GPU */
     CHECK(run_of(&wide, 60, steady, quick) == 0);
     CHECK(run_of(&deep, 30, steady, loading) == 0);
+    const double mishap[] = {2.7, 2.7, 40, 2.7};
+    CHECK(run_of(&deep, 30, steady, mishap) == 0);
+}
+
+/* Both sides are far slower than the model says, the GPU more so: both are believed. */
+static void far_off(void)
+{
+    struct gg_gemm p = square(300);
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+    const struct gg_decision d = gg_dispatch(&p, &f);
+    const double cpu = 1e3 * 8 * d.model_cpu, gpu = 1e3 * 60 * d.model_gpu;
+    CHECK(gpu > 2 * cpu);
+    CHECK(run_of(&p, 4000, (const double[]){cpu, cpu, cpu, cpu}, (const double[]){gpu, gpu, gpu, gpu}) > 1900);
+}
+
+/* The GPU is off, and by a model that nothing has confirmed twice as slow as the CPU: calls that take long enough start it. */
+static void unsure_start(void)
+{
+    const struct gg_gemm p = {.type = GG_D, .b_kmajor = true, .m = 64, .n = 8192, .k = 8192, .lda = 64, .ldb = 8192, .ldc = 64, .alpha = 1};
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_OFF);
+    gg_rates_default(gg_rates(), 16);
+    f.rates = gg_rates();
+    struct gg_decision d = gg_dispatch(&p, &f);
+    const double took = d.seconds_gpu / 2;
+    for (int i = 0; i < 10; i++)
+        gg_rates_see(GG_ON_CPU, &p, d.model_cpu, took);
+    d = gg_dispatch(&p, &f);
+    CHECK(d.path == GG_PATH_CPU && !d.start);
+    double spent = 0;
+    for (; !d.start && spent < 100; spent += took) {
+        gg_rates_hold(GG_ON_CPU, &p);
+        gg_rates_see(GG_ON_CPU, &p, d.model_cpu, took);
+        d = gg_dispatch(&p, &f);
+    }
+    CHECK(d.start && spent < 17 * (f.start_left + d.seconds_gpu));
 }
 
 static bool about(double x, double y) { return x > 0.999999 * y && x < 1.000001 * y; }
@@ -332,6 +367,8 @@ int main(void)
     CHECK(gg_dispatch(&p, &ready).reason == GG_TOO_SMALL);
     ready.may_try = false;
     first_calls();
+    far_off();
+    unsure_start();
     tries();
     woken_threads();
 
