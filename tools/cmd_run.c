@@ -78,6 +78,15 @@ static int start(char **program)
     return code;
 }
 
+static volatile sig_atomic_t child;
+
+/* Whoever ends this command means the program. The report is still written. */
+static void pass_on(int signal)
+{
+    if (child > 0)
+        kill((pid_t)child, signal);
+}
+
 /* Makes one run for the report and fills *measured. Returns the program's exit code as the shell would. */
 static int measure(char **program, const char *mode, struct report_run *measured)
 {
@@ -87,28 +96,44 @@ static int measure(char **program, const char *mode, struct report_run *measured
         return CMD_UNAVAILABLE;
     }
     /* Ctrl-C goes to the program, too, which may end in its own way. And whoever ignores SIGCHLD gets no status. */
-    struct sigaction ignored = {.sa_handler = SIG_IGN}, ordinary = {.sa_handler = SIG_DFL}, before[3];
-    static const int signals[] = {SIGINT, SIGQUIT, SIGCHLD};
-    for (int i = 0; i < 3; i++)
-        sigaction(signals[i], signals[i] == SIGCHLD ? &ordinary : &ignored, &before[i]);
+    static const struct {
+        int signal;
+        void (*handler)(int);
+    } while_it_runs[] = {{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGCHLD, SIG_DFL}, {SIGTERM, pass_on}, {SIGHUP, pass_on}};
+    enum { SIGNALS = sizeof while_it_runs / sizeof *while_it_runs };
+    struct sigaction before[SIGNALS];
+    sigset_t passed_on, mask;
+    sigemptyset(&passed_on);
+    sigaddset(&passed_on, SIGTERM), sigaddset(&passed_on, SIGHUP);
+    sigprocmask(SIG_BLOCK, &passed_on, &mask); /* until there is a program */
+    for (int i = 0; i < SIGNALS; i++) {
+        const struct sigaction now = {.sa_handler = while_it_runs[i].handler};
+        sigaction(while_it_runs[i].signal, &now, &before[i]);
+        if (now.sa_handler == pass_on && before[i].sa_handler == SIG_IGN) /* nohup */
+            sigaction(while_it_runs[i].signal, &before[i], NULL);
+    }
     double begin = cmd_now();
     pid_t pid = fork();
     if (pid == 0) {
-        for (int i = 0; i < 3; i++)
-            sigaction(signals[i], &before[i], NULL);
+        for (int i = 0; i < SIGNALS; i++)
+            sigaction(while_it_runs[i].signal, &before[i], NULL);
         snprintf(path, sizeof path, "%s/%%p.json", folder);
         setenv("GPUGEMM_STATS", path, 1);
         if (mode)
             setenv("GPUGEMM_MODE", mode, 1);
+        sigprocmask(SIG_SETMASK, &mask, NULL);
         _exit(start(program));
     }
+    child = pid;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     int status = 0;
     pid_t ended;
     struct rusage usage = {0};
     while ((ended = pid > 0 ? wait4(pid, &status, 0, &usage) : pid) < 0 && pid > 0 && errno == EINTR)
         continue;
-    for (int i = 0; i < 3; i++)
-        sigaction(signals[i], &before[i], NULL);
+    child = 0;
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(while_it_runs[i].signal, &before[i], NULL);
     measured->wall = cmd_now() - begin;
     measured->cpu =
         (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
