@@ -1,7 +1,7 @@
 # packages.cmake — Debian packages by CPack: libgpugemm0 (the library, an alternative for libblas.so.3), libgpugemm-dev, gpugemm (the command).
 #   cmake --preset package && cmake --build --preset package && (cd build-package && cpack)
 # The preset installs to /usr, for which GNUInstallDirs chooses the multiarch folder. The alternative's priority is below that of the reference BLAS
-# (10), so it is never chosen automatically.
+# (10), so it is not chosen automatically while another BLAS is there.
 
 if(NOT CMAKE_INSTALL_LIBDIR MATCHES "^lib/(.+-linux-gnu.*)$") # not Debian's layout: nothing to package here
   return()
@@ -65,20 +65,20 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${libc}")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "libopenblas0") # netlib's libblas3 is not found when libblas.so.3 is this library
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "BLAS whose matrix products run on an NVIDIA GPU
- Serves sgemm and dgemm under all names on the GPU where that is faster, and
- passes everything else to the BLAS that is there. Registered as an alternative
- for libblas.so.3, not chosen by default.")
+Serves sgemm and dgemm under all names on the GPU where that is faster, and
+passes everything else to the BLAS that is there. Registered as an alternative
+for libblas.so.3, not chosen by default.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libgpugemm-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libgpugemm0 (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "BLAS whose matrix products run on an NVIDIA GPU: development files
- Headers, pkg-config and CMake packages, libgpugemm(3).")
+Headers, pkg-config and CMake packages, libgpugemm(3).")
 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME gpugemm)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_DEPENDS "libgpugemm0 (= ${PROJECT_VERSION}), ${libc}")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "python3-matplotlib")
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "runs unmodified programs with their matrix products on the GPU
- The command gpugemm: run, info, check, explain, tune, bench.")
+The command gpugemm: run, info, check, explain, tune, bench.")
 include(CPack)

@@ -76,7 +76,7 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
  *            certifies the operands as it reads them; others get STRICT. See docs/precision.md
  *   TF32     sgemm's A and B are rounded to 11 significant bits, sums are FP32: only for those who ask for it. Falls back to FP32;
  *            for dgemm the same as FP32
- * Returns the precision in force before. Per thread. */
+ * Returns the precision in force before; another value than these changes nothing. Per thread. */
 enum gpugemm_precision { GPUGEMM_PRECISION_DEFAULT, GPUGEMM_PRECISION_STRICT, GPUGEMM_PRECISION_FP32, GPUGEMM_PRECISION_TF32 };
 enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision precision);
 
@@ -89,7 +89,7 @@ int gpugemm_sgemm_precision(enum gpugemm_layout layout, enum gpugemm_transpose t
  *   AUTO    ask the CUDA driver about each pointer, if the process has one loaded (default)
  *   HOST    all operands are in host memory; saves the question
  *   DEVICE  all operands are in device or managed memory
- * Returns the mode in force before. A wrong promise is undefined behaviour. Per thread. */
+ * Returns the mode in force before; another value than these changes nothing. A wrong promise is undefined behaviour. Per thread. */
 enum gpugemm_pointer_mode { GPUGEMM_POINTER_AUTO, GPUGEMM_POINTER_HOST, GPUGEMM_POINTER_DEVICE };
 enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mode);
 

@@ -55,13 +55,15 @@ static bool is_transpose(enum gpugemm_transpose t) { return t >= GPUGEMM_NO_TRAN
 int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpugemm_transpose transb, int64_t m, int64_t n, int64_t k, double beta,
                     int in_gpu_memory, const char *gpu, struct gpugemm_decision *decision, size_t size)
 {
-    const bool dbl = strcasecmp(routine, "dgemm") == 0;
-    if (!dbl && strcasecmp(routine, "sgemm") != 0)
+    const bool dbl = routine && strcasecmp(routine, "dgemm") == 0;
+    if (!routine || (!dbl && strcasecmp(routine, "sgemm") != 0))
         return -1;
     if (!is_transpose(transa) || !is_transpose(transb))
         return is_transpose(transa) ? -3 : -2;
     if (m < 0 || n < 0 || k < 0)
         return m < 0 ? -4 : n < 0 ? -5 : -6;
+    if (!decision && size)
+        return -10;
     struct gg_gemm p = {.type = dbl ? GG_D : GG_S,
                         .a_kmajor = transa != GPUGEMM_NO_TRANS,
                         .b_kmajor = transb == GPUGEMM_NO_TRANS,

@@ -29,15 +29,17 @@ static _Thread_local bool on_gpu;
 
 enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mode)
 {
-    enum gpugemm_pointer_mode before = pointer_mode;
-    pointer_mode = mode;
+    const enum gpugemm_pointer_mode before = pointer_mode;
+    if ((unsigned)mode <= GPUGEMM_POINTER_DEVICE)
+        pointer_mode = mode;
     return before;
 }
 
 enum gpugemm_precision gpugemm_set_precision(enum gpugemm_precision wanted)
 {
-    enum gpugemm_precision before = precision;
-    precision = wanted;
+    const enum gpugemm_precision before = precision;
+    if ((unsigned)wanted <= GPUGEMM_PRECISION_TF32)
+        precision = wanted;
     return before;
 }
 

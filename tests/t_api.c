@@ -127,6 +127,10 @@ static void check_settings(void)
     CHECK(api.gpugemm_set_pointer_mode(GPUGEMM_POINTER_HOST) == GPUGEMM_POINTER_AUTO, "pointer mode at first");
     if (!pthread_create(&thread, NULL, other_thread, NULL))
         pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) { /* what is no mode changes nothing */
+        CHECK(api.gpugemm_set_precision((enum gpugemm_precision)(i ? -1 : 9)) == GPUGEMM_PRECISION_STRICT, "no precision");
+        CHECK(api.gpugemm_set_pointer_mode((enum gpugemm_pointer_mode)(i ? -1 : 9)) == GPUGEMM_POINTER_HOST, "no pointer mode");
+    }
     CHECK(api.gpugemm_set_precision(GPUGEMM_PRECISION_DEFAULT) == GPUGEMM_PRECISION_STRICT, "one call's precision stays");
     CHECK(api.gpugemm_set_pointer_mode(GPUGEMM_POINTER_AUTO) == GPUGEMM_POINTER_HOST, "pointer mode afterwards");
 }
@@ -178,12 +182,13 @@ static void check_explanations(void)
         const char *gpu;
     } wrong[] = {{-1, "zgemm", N, N, 1, 1, 1, NULL},    {-2, "dgemm", 0, N, 1, 1, 1, NULL},  {-3, "dgemm", N, 114, 1, 1, 1, NULL},
                  {-4, "sgemm", N, N, -1, 1, 1, NULL},   {-5, "sgemm", N, N, 1, -1, 1, NULL}, {-6, "sgemm", N, N, 1, 1, -1, NULL},
-                 {-9, "sgemm", N, N, 1, 1, 1, "voodoo"}};
+                 {-9, "sgemm", N, N, 1, 1, 1, "voodoo"}, {-1, NULL, N, N, 1, 1, 1, NULL}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const int status = api.gpugemm_explain(wrong[i].routine, (enum gpugemm_transpose)wrong[i].transa, (enum gpugemm_transpose)wrong[i].transb,
                                                wrong[i].m, wrong[i].n, wrong[i].k, 0, 0, wrong[i].gpu, &d, sizeof d);
         CHECK(status == wrong[i].status, "explain: %d, not %d", status, wrong[i].status);
     }
+    CHECK(api.gpugemm_explain("sgemm", N, N, 1, 1, 1, 0, 0, NULL, NULL, sizeof d) == -10, "explain without a place for the answer");
 }
 
 /* ---- decimal points in what programs read ------------------------------------------------------------------------------------------ */

@@ -90,7 +90,9 @@ while read -r command; do
     count=$((count + 1))
 done < <(sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/p' "$man/man1/gpugemm.1" | grep '^gpugemm ')
 [ $count -ge 6 ] || fail "gpugemm(1): only $count examples were recognised"
-for command in run info check explain tune bench; do
+for command in $(grep -oE '\{"[a-z]+", cmd_' "$root/tools/gpugemm.c" | cut -d'"' -f2); do
+    grep -q "^\.Cm $command$" <(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/p' "$man/man1/gpugemm.1") || fail "gpugemm(1) has no synopsis of $command"
+    gpugemm --help | grep -q "^  $command " || fail "gpugemm --help does not list $command"
     sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/p' "$man/man1/gpugemm.1" | awk -v c=$command '$1 == ".Cm" { on = $2 == c } on' | grep -oE 'Fl -?[a-z]+' |
         sed 's/Fl m$/Fl -mode/; s/Fl -/--/' | sort -u > "$work/synopsis"
     gpugemm $command --help | grep -oE ' --[a-z]+' | tr -d ' ' | grep -vE -- '--(help|usage|version)$' | sort -u | diff "$work/synopsis" - > "$work/diff" ||

@@ -137,8 +137,9 @@ int main(int argc, char **argv)
             snprintf(name, sizeof name, "gpugemm %s", rest[0]);
             rest[0] = name;
             const int code = commands[i].body((int)(argv + argc - rest), rest);
-            if ((fflush(stdout) || ferror(stdout)) && code == 0) {
-                fprintf(stderr, "gpugemm: standard output cannot be written: %s\n", strerror(errno));
+            const bool earlier = ferror(stdout); /* then errno is no longer that error's */
+            if ((fflush(stdout) || earlier) && code == 0) {
+                fprintf(stderr, "gpugemm: standard output cannot be written%s%s\n", earlier ? "" : ": ", earlier ? "" : strerror(errno));
                 return CMD_CANNOT_CREATE;
             }
             return code;
