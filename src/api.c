@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "fp.h"
 #include "real.h"
 #include "serve.h"
 #include "staged.h"
@@ -58,23 +57,14 @@ static int gemm(enum gg_type type, int layout, int transa, int transb, const str
     if (info)
         return -gg_cblas_position(layout, info);
     struct gg_record record = {.symbol = type == GG_S ? "gpugemm_sgemm" : "gpugemm_dgemm"};
-    struct gg_fp fp = gg_fp_ours();
-    double start = gg_watched() ? gg_now() : 0;
-    gg_fp_write(fp);
-    bool complete = gg_serve(&(struct gg_request){.p = &p, .caller = caller, .stream = stream ? stream : GG_LEGACY_STREAM}, &record);
+    const double start = gg_watched() ? gg_clock() : 0;
+    const bool complete = gg_serve(&(struct gg_request){.p = &p, .caller = caller, .stream = stream ? stream : GG_LEGACY_STREAM}, &record);
     if (!complete && gg_on_gpu())
         return status_of(record.reason);
-    fp = gg_fp_ours();
-    const double declined = !complete && record.model > 0 ? gg_now() : 0; /* the CPU's time is to be learnt */
-    gg_fp_write(fp);
+    const double declined = !complete && record.model > 0 ? gg_clock() : 0;
     if (!complete)
         gg_real_gemm(&p, caller);
-    fp = gg_fp_ours();
-    if (declined > 0)
-        gg_rates_see(GG_ON_CPU, &p, record.model, gg_now() - declined);
-    record.seconds = start > 0 ? gg_now() - start : 0;
-    gg_record(&record);
-    gg_fp_write(fp);
+    gg_conclude(&record, start, declined);
     return GPUGEMM_SUCCESS;
 }
 

@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "check.h"
-#include "fp.h"
 #include "real.h"
 #include "serve.h"
 
@@ -76,24 +75,10 @@ static void answer(const struct call *call)
         gg_real_gemm(&call->p, call->caller);
 }
 
-static double now(void)
-{
-    const struct gg_fp fp = gg_fp_ours();
-    const double now = gg_now();
-    gg_fp_write(fp);
-    return now;
-}
-
 static void record(struct call *call)
 {
-    const struct gg_fp fp = gg_fp_ours();
-    if (call->declined > 0)
-        gg_rates_see(GG_ON_CPU, &call->p, call->record.model, gg_now() - call->declined);
-    if (call->start > 0)
-        call->record.seconds = gg_now() - call->start;
-    gg_record(&call->record);
+    gg_conclude(&call->record, call->start, call->declined);
     call->recorded = true;
-    gg_fp_write(fp);
 }
 
 /* True: the call is done. False: the real BLAS is to be called, and end() afterwards. */
@@ -110,7 +95,7 @@ static bool served(struct call *call)
         return !call->routine;
     }
     if (gg_watched())
-        call->start = now();
+        call->start = gg_clock();
     bool complete = false;
     if (call->info) {
         call->record.reason = GG_BAD_ARGS;
@@ -121,8 +106,8 @@ static bool served(struct call *call)
             gg_abort("%s: operands in GPU memory, and the GPU cannot serve: %s %s", call->record.symbol, gg_reason_text(call->record.reason),
                      gg_gpu_trouble());
     }
+    call->declined = !complete && call->record.model > 0 ? gg_clock() : 0;
     if (!complete && !call->routine) {
-        call->declined = call->record.model > 0 ? now() : 0;
         answer(call);
         complete = true;
     }
@@ -133,7 +118,6 @@ static bool served(struct call *call)
         came_back = false;
         gg_real_enter();
     }
-    call->declined = call->entered && call->record.model > 0 ? now() : 0;
     if (call->entered && gg_real_gemv(&call->p, call->routine)) { /* without end(), because whether gemm calls back is still unknown */
         gg_real_leave();
         record(call);

@@ -55,6 +55,25 @@ enum gg_precision gg_precision_in_force(void)
 
 bool gg_on_gpu(void) { return on_gpu; }
 
+double gg_clock(void)
+{
+    const struct gg_fp fp = gg_fp_ours();
+    const double now = gg_now();
+    gg_fp_write(fp);
+    return now;
+}
+
+void gg_conclude(struct gg_record *record, double start, double declined)
+{
+    const struct gg_fp fp = gg_fp_ours();
+    if (declined > 0)
+        gg_rates_see(GG_ON_CPU, record->p, record->model, gg_now() - declined);
+    if (start > 0)
+        record->seconds = gg_now() - start;
+    gg_record(record);
+    gg_fp_write(fp);
+}
+
 /* Finds where the operands are, and the device to serve them: the one that holds C, else B, else A, else the default one. Managed memory can be used
  * by any device, so one that holds another operand is preferred; but not where the call's stream is the program's (in_stream), which belongs to the
  * device on which C is used. */

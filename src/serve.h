@@ -17,6 +17,12 @@ struct gg_request {
  * *record except its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
+/* gg_now(), whatever the caller's floating-point environment, which stays as it was. */
+double gg_clock(void);
+
+/* Ends a call: learns how long the CPU took if it got the call at time `declined`, and records the call, which came at time `start`. 0: neither. */
+void gg_conclude(struct gg_record *record, double start, double declined);
+
 /* Are all three in host memory? Known from what the thread has declared (gpugemm_set_pointer_mode), else asked of gg_gpu_on_host. */
 bool gg_on_host(const void *a, const void *b, const void *c);
 
