@@ -280,14 +280,13 @@ static char *see(const void *pointer, size_t bytes, bool must_be_device, const c
     return a.shadow + ((const char *)pointer - a.address);
 }
 
-static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool pooled, bool managed)
+static CUresult allocate(CUdeviceptr *pointer, struct allocation new)
 {
+    const size_t bytes = new.bytes, room = (bytes + 8191) & ~(size_t)4095;
     int fd = memfd_create("gpu", 0);
-    struct allocation new = {.bytes = bytes, .pooled = pooled, .managed = managed};
-    size_t room = (bytes + 8191) & ~(size_t)4095;
     if (bytes == 0 || fd < 0 || ftruncate(fd, (off_t)room))
         return CUDA_ERROR_INVALID_VALUE;
-    new.address = mmap(NULL, room, managed ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, fd, 0);
+    new.address = mmap(NULL, room, new.managed ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED, fd, 0);
     new.shadow = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     *pointer = (CUdeviceptr)new.address;
@@ -302,21 +301,21 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes, bool pooled, bool m
 CUresult cuMemAlloc(CUdeviceptr *pointer, size_t bytes)
 {
     ENTER(true);
-    return allocate(pointer, bytes, false, false);
+    return allocate(pointer, (struct allocation){.bytes = bytes});
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) /* any GPU may use it, and the host */
 {
     (void)flags;
     ENTER(true);
-    return allocate(pointer, bytes, false, true);
+    return allocate(pointer, (struct allocation){.bytes = bytes, .managed = true});
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) /* at once */
 {
     (void)stream;
     ENTER(true);
-    return allocate(pointer, bytes, true, false);
+    return allocate(pointer, (struct allocation){.bytes = bytes, .pooled = true});
 }
 
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
