@@ -425,30 +425,18 @@ template <typename ROW> struct dgemm_sums : ROW {
 
     template <typename OUTPUT> __device__ void exchange_shares(unsigned shared, int thread, int slice, const OUTPUT &out)
     {
-        constexpr int BATCH = SHARE % 4 == 0 ? 4 : 3;
-        static_assert(SHARE % BATCH == 0, "whole batches");
         double2 v[SHARE];
 #pragma unroll
-        for (int s0 = 0; s0 < SHARE; s0 += BATCH) {
-            double2 of[BATCH][2]; /* in the order of k: the sums do not depend on who adds them */
+        for (int s = 0; s < SHARE; s++)
+            asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
+                         : "=d"(v[s].x), "=d"(v[s].y)
+                         : "r"(shared + (((1 - slice) * SLOTS + slice * SHARE + s) * GROUP + thread) * 16)
+                         : "memory");
 #pragma unroll
-            for (int b = 0; b < BATCH; b++) {
-                const int s = s0 + b, t = s + SHARE; /* if the share is the first group's, the second's */
-                of[b][0].x = of[b][1].x = slice == 1 ? sum[t % FM][t / FM / 2][t / FM % 2] : sum[s % FM][s / FM / 2][s / FM % 2];
-                of[b][0].y = of[b][1].y = slice == 1 ? sum[t % FM][t / FM / 2][t / FM % 2 + 2] : sum[s % FM][s / FM / 2][s / FM % 2 + 2];
-            }
-#pragma unroll
-            for (int b = 0; b < BATCH; b++)
-#pragma unroll
-                for (int r = 0; r < 2; r++)
-                    if (r != slice)
-                        asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];"
-                                     : "=d"(of[b][r].x), "=d"(of[b][r].y)
-                                     : "r"(shared + ((r * SLOTS + slice * SHARE + s0 + b) * GROUP + thread) * 16)
-                                     : "memory");
-#pragma unroll
-            for (int b = 0; b < BATCH; b++)
-                v[s0 + b] = make_double2(of[b][0].x + of[b][1].x, of[b][0].y + of[b][1].y);
+        for (int s = 0; s < SHARE; s++) {
+            const int t = s + SHARE; /* if the share is the second group's */
+            v[s].x += slice == 1 ? sum[t % FM][t / FM / 2][t / FM % 2] : sum[s % FM][s / FM / 2][s / FM % 2];
+            v[s].y += slice == 1 ? sum[t % FM][t / FM / 2][t / FM % 2 + 2] : sum[s % FM][s / FM / 2][s / FM % 2 + 2];
         }
         const int first = slice * (SHARE / FM);
         const auto j = [&](int s) { return (first + s / FM) / 2; };
