@@ -12,19 +12,18 @@
 
 /* How a lane reads elements. PAIRS: 16 bytes at a time, two neighbours in k of a k-major operand, else two neighbouring rows. In the registers of a
  * product the first neighbours come first for B, second for A. SINGLES: 8 bytes at a time. BESIDE: 8 bytes at a time, for a B beside an A that is
- * read in pairs, so that both have the same k. CROSSED: 8 bytes at a time, for an A that is not k-major: every other lane has its two rows the other
- * way round. Each instruction of 8 or 16 bytes costs the products 1.2 clocks.
+ * read in pairs, so that both have the same k. Each instruction of 8 or 16 bytes costs the products 1.2 clocks.
  *
  * The two rows of A that a lane has in a fragment are always neighbours, so that it stores 16 bytes of C without asking another lane, and lanes that
  * store at one time have neighbouring rows. (Exchanges between lanes are code that runs once: without them 4096x4096x64 TN took 64.0 us, with them
  * 66.1, 640x640x300 TN 16.3 and 17.3, 768 24.1 and 24.5.) */
-enum gg_reads { SINGLES, CROSSED, PAIRS, BESIDE };
+enum gg_reads { SINGLES, PAIRS, BESIDE };
 
 /* How a lane reads 16 rows (columns of B) × 16 k of an operand, and which rows they are. k-major operands are [row][16 k], others boxes of 16 rows,
  * [16 k][16 rows]. Either way the lines have 128 bytes, and 16-byte piece c of a line lies at c ^ (line % 8). No two lanes of an instruction hit the
  * same bank. */
 template <bool KMAJOR_, gg_reads READS> struct lines {
-    static constexpr bool KMAJOR = KMAJOR_, CROSSES = READS == CROSSED;
+    static constexpr bool KMAJOR = KMAJOR_;
     static_assert(READS == SINGLES || READS == PAIRS || !KMAJOR, "made for other operands");
 
     /* The row of a fragment's index g, half h. */
@@ -34,8 +33,6 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
             return 2 * (((g / 2 & 1) | (g / 4 << 2)) ^ (g % 2 * 3)) + h;
         else if constexpr (READS == BESIDE)
             return g + 8 * h;
-        else if constexpr (CROSSES)
-            return 2 * (g / 2 % 2 * 4 + g / 4 * 2 + g % 2) + (h ^ g % 2);
         else if constexpr (READS == SINGLES && !KMAJOR)
             return g % 2 + g / 2 % 2 * 8 + g / 4 * 2 + 4 * h;
         else
@@ -45,7 +42,7 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
     /* Where a lane's first element lies; all others are at an exclusive or and a constant from it. */
     static __device__ unsigned start(int lane)
     {
-        const int g = row(lane / 4, 0), q = lane % 4, k = READS == SINGLES || CROSSES ? q : 2 * q;
+        const int g = row(lane / 4, 0), q = lane % 4, k = READS == SINGLES ? q : 2 * q;
         return KMAJOR ? g * 128 + (k / 2 ^ g % 8) * 16 + k % 2 * 8 : k * 128 + (g / 2 ^ k) * 16 + g % 2 * 8;
     }
 
@@ -66,7 +63,7 @@ template <bool KMAJOR_, gg_reads READS> struct lines {
                     else if constexpr (KMAJOR)
                         load1(r[x][h], (at ^ ((2 * t + x) * 32 + h * 16)) + h * 128 + i * 2048);
                     else
-                        load1(r[x][h], (at ^ (x * 64 + h * (CROSSES ? 8 : 32))) + i * 2048 + t * 1024 + x * 512);
+                        load1(r[x][h], (at ^ (x * 64 + h * 32)) + i * 2048 + t * 1024 + x * 512);
     }
 };
 
@@ -102,8 +99,6 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int WARPS_M_, int WARPS_N_, int
     /* Where A is k-major and B is not, B's fragments can serve as the products' A: a warp's part of the tile is then transposed, and so are its
      * elements of C. */
     static constexpr bool TURNS = !READS_AHEAD && SLICES == 1 && TILE_M % WARP_N == 0 && TILE_N % WARP_M == 0;
-    /* How A and B are read where neither has k contiguous: 128x128 is faster with both 8 bytes at a time. */
-    static constexpr gg_reads READS_A = FM < 4 ? PAIRS : CROSSED, READS_B = FM < 4 ? BESIDE : SINGLES;
 
     /* No half tiles in pairs: one block of a pair would have all of a half tile's columns, which gains nothing, and the code costs 1 %. Larger tiles
      * are not shared. */
@@ -177,19 +172,9 @@ template <typename ROW> struct dgemm_sums : ROW {
     template <typename A, typename B, bool TURNED> __device__ map settle()
     {
         const int t = thread_index() % 32, odd = B::row(0, 1) - B::row(0, 0);
-        const int row = A::row(t / 4, A::CROSSES && t / 4 % 2), column = B::row(t % 4 * 2, 0), next = B::row(t % 4 * 2 + 1, 0) - column;
+        const int row = A::row(t / 4, 0), column = B::row(t % 4 * 2, 0), next = B::row(t % 4 * 2 + 1, 0) - column;
         int rows, columns;
         part_of_warp<TURNED>(rows, columns);
-        if constexpr (A::CROSSES) {
-#pragma unroll
-            for (int i = 0; i < FM; i++)
-#pragma unroll
-                for (int j = 0; j < FN; j++)
-#pragma unroll
-                    for (int e = 0; e < 2; e++)
-                        if (t / 4 % 2)
-                            exchange(sum[i][j][e], sum[i][j][e + 2]);
-        }
         if constexpr (TURNED) {
             /* The two neighbours are in two fragments. */
 #pragma unroll

@@ -155,7 +155,7 @@ struct dgemm_piece : gg_piece<TILE_M, TILE_N, TILE_K, GG_SHORTEST_PART, HALVES> 
 template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
     using sums = dgemm_sums<ROW>;
     using ROW::GROUP, ROW::CONSUMERS, ROW::SLICES, ROW::PAIR, ROW::TEAM, ROW::GATHERS, ROW::READS_AHEAD, ROW::A_BYTES, ROW::LINE_BYTES, ROW::BYTES,
-        ROW::RING_BYTES, ROW::ORDERS, ROW::LINES, ROW::ONE_B, ROW::KEPT, ROW::TAKEN, ROW::TURNS, ROW::READS_A, ROW::READS_B;
+        ROW::RING_BYTES, ROW::ORDERS, ROW::LINES, ROW::ONE_B, ROW::KEPT, ROW::TAKEN, ROW::TURNS;
     using ROW::TILE_M, ROW::TILE_N, ROW::TILE_K, ROW::MMA_K, ROW::STEPS, ROW::STAGES, ROW::WARPS_M, ROW::WARP_M, ROW::WARP_N, ROW::FM, ROW::FN,
         ROW::HALVES, ROW::READS_LATE, ROW::REHEARSES;
     using sums::sum, sums::splits;
@@ -381,8 +381,8 @@ template <typename ROW> struct dgemm_tma : dgemm_sums<ROW> {
                 multiply<lines<false, PAIRS>, lines<true, PAIRS>, false>(ring, shared, count),
                     where = sums::template settle<lines<false, PAIRS>, lines<true, PAIRS>, false>();
             else
-                multiply<lines<false, READS_A>, lines<false, READS_B>, false>(ring, shared, count),
-                    where = sums::template settle<lines<false, READS_A>, lines<false, READS_B>, false>();
+                multiply<lines<false, PAIRS>, lines<false, BESIDE>, false>(ring, shared, count),
+                    where = sums::template settle<lines<false, PAIRS>, lines<false, BESIDE>, false>();
             if (SLICES > 1 || GG_CUT)
                 return sums::template finish_share<false>(p, where, shared, slice);
             sums::template finish<false>(p, at, where, shared, false);
