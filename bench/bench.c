@@ -17,8 +17,9 @@
  *
  * A table row is timed by CUDA events around each call on one stream. Before each call a fill of 256 MB replaces the contents of L2,
  * for every contestant alike; it also gives the host time to enqueue, so that launch latency is hidden. The contestants take turns, always in the
- * same order. After warm-up the median of as many rounds as fit into `seconds` counts, at least 5. The ratio is the other's median over ours: above 1
- * we are faster.
+ * same order; calls of 1 ms and more in an order that is drawn. After warm-up the median of as many rounds as fit into `seconds` counts, at least 5;
+ * of long calls four times as many, at least 10, because the power limit lets the clock swing with a period of 0.8 s. The ratio is the other's median
+ * over ours: above 1 we are faster.
  *
  * Where the power limit determines the clock, contestants that take turns share one clock, so one that needs less energy gains nothing by it. With
  * --block S each contestant runs alone for S seconds, as in a program that uses one library; there are at least three such blocks each, interleaved.
@@ -196,35 +197,46 @@ static void flush_l2(void)
         cuMemsetD32Async(buffer, value++, FLUSH / 4, stream);
 }
 
-/* Fills times[contestant][round]. The contestants always run in the same order, so that none follows itself more often than others do: it would find
- * its code in the SMs' caches (three builds of one kernel for dgemm 224x4864x32, in reverse order in every other round: 11.0, 14.9, 14.4 us). Each
- * call is waited for: with hundreds enqueued, all take 0.5 to 1 us longer. And every other round launches one kernel more: once large ones have run,
- * every fourth kernel starts 1 us late, which would always be the same contestant's (bench/results/launches-2026-11-27.txt). Returns the SM clock
- * during the rounds. */
-static int time_rounds(const bool *able, const struct problem *p, int rounds, double times[][MAX_ROUNDS])
+/* Fills times[contestant][round]. Short calls always run in the same order, so that no contestant follows itself more often than others do: it would
+ * find its code in the SMs' caches (three builds of one kernel for dgemm 224x4864x32, in reverse order in every other round: 11.0, 14.9, 14.4 us).
+ * Drawn: the order of all calls is, as a whole, so that every contestant follows each, itself too, equally often. Long calls want that: at the power
+ * limit a call's clock depends on the power of the call before, and would always be lowest for who follows the hungriest (orders-2026-11-28.txt).
+ * Each call is waited for: with hundreds enqueued, all take 0.5 to 1 us longer. And every other round launches one kernel more: once large ones have
+ * run, every fourth kernel starts 1 us late, which would always be the same contestant's (launches-2026-11-27.txt; both in bench/results).
+ * Returns the SM clock during the rounds. */
+static int time_rounds(const bool *able, const struct problem *p, bool drawn, int rounds, double times[][MAX_ROUNDS])
 {
+    static unsigned char order[MAX_CONTESTANTS * MAX_ROUNDS];
     static handle events[2];
-    int clock = 0;
+    static uint32_t drawing;
+    int calls = 0, done[MAX_CONTESTANTS] = {0}, clock = 0;
     for (int e = 0; e < 2; e++)
         if (!events[e])
             cuEventCreate(&events[e], 0);
-    for (int r = 0; r < rounds; r++) {
-        if (r % 2)
+    for (int r = 0; r < rounds; r++)
+        for (int c = 0; c < contestant_count; c++)
+            if (able[c])
+                order[calls++] = (unsigned char)c;
+    for (int left = calls; drawn && left > 1; left--) { /* Fisher and Yates's shuffle by the generator of Numerical Recipes */
+        drawing = drawing * 1664525 + 1013904223;
+        const int at = (int)((uint64_t)drawing * (unsigned)left >> 32);
+        const unsigned char c = order[at];
+        order[at] = order[left - 1], order[left - 1] = c;
+    }
+    for (int i = 0; i < calls; i++) {
+        const int c = order[i], each = calls / rounds;
+        float ms = NAN;
+        if (i % (2 * each) == each)
             flush_l2();
-        for (int c = 0; c < contestant_count; c++) {
-            if (!able[c])
-                continue;
-            float ms = NAN;
-            flush_l2();
-            cuEventRecord(events[0], stream);
-            contestants[c].run(&contestants[c], p);
-            cuEventRecord(events[1], stream);
-            if (clock == 0 && r == rounds / 2)
-                clock = sm_clock();
-            cuStreamSynchronize(stream);
-            cuEventElapsedTime(&ms, events[0], events[1]);
-            times[c][r] = 1e-3 * ms;
-        }
+        flush_l2();
+        cuEventRecord(events[0], stream);
+        contestants[c].run(&contestants[c], p);
+        cuEventRecord(events[1], stream);
+        if (i == calls / 2)
+            clock = sm_clock();
+        cuStreamSynchronize(stream);
+        cuEventElapsedTime(&ms, events[0], events[1]);
+        times[c][done[c]++] = 1e-3 * ms;
     }
     return clock;
 }
@@ -239,8 +251,8 @@ static struct block time_block(int contestant, const struct problem *p, double t
     bool able[MAX_CONTESTANTS] = {0};
     able[contestant] = true;
     const double start = now(), joules = energy();
-    time_rounds(able, p, rounds, times);
-    const int mhz = time_rounds(able, p, rounds, times);
+    time_rounds(able, p, false, rounds, times);
+    const int mhz = time_rounds(able, p, false, rounds, times);
     return (struct block){median(times[contestant], rounds), mhz, (energy() - joules) / (now() - start)};
 }
 
@@ -251,7 +263,7 @@ static int time_blocks(const bool *able, const struct problem *p, double times[]
     const double FLUSH = 0.1e-3; /* seconds, approximately */
     static double medians[MAX_CONTESTANTS][MOST];
     int able_count = 0, rounds[MAX_CONTESTANTS];
-    time_rounds(able, p, 2, times); /* to find out how many calls fit into a block */
+    time_rounds(able, p, false, 2, times); /* to find out how many calls fit into a block */
     for (int c = 0; c < contestant_count; c++)
         able_count += able[c], rounds[c] = (int)fmin(ceil(block_seconds / 2 / (times[c][1] + FLUSH)), MAX_ROUNDS);
     const int blocks = (int)fmin(fmax(seconds / (block_seconds * able_count), 3), MOST);
@@ -392,17 +404,19 @@ static bool measure(struct problem p, const char *list, const char *size, bool c
     if (calls)
         return time_calls(able, &p, times), right;
     if (slowest < 0.2) { /* otherwise that was warm-up enough */
-        time_rounds(able, &p, 2, times);
+        time_rounds(able, &p, false, 2, times);
         double start = now();
-        time_rounds(able, &p, 2, times);
+        time_rounds(able, &p, false, 2, times);
         slowest = (now() - start) / 2;
     }
     struct block blocks[MAX_CONTESTANTS] = {0};
-    int rounds = (int)fmax(fmin(seconds / slowest, MAX_ROUNDS), 5), clock = 0;
+    const bool drawn = slowest > 1e-3 * contestant_count;
+    int rounds = (int)fmin((drawn ? 4 : 1) * seconds / slowest, MAX_ROUNDS), clock = 0;
+    rounds = (int)fmax(rounds, drawn ? 10 : 5);
     if (block_seconds > 0)
         rounds = time_blocks(able, &p, times, blocks);
     else
-        clock = time_rounds(able, &p, rounds, times);
+        clock = time_rounds(able, &p, drawn, rounds, times);
 
     for (int c = 0; c < contestant_count; c++) {
         if (!able[c] && must_run(&contestants[c]))

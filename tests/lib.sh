@@ -22,4 +22,16 @@ finish() { echo "$failures failures"; [ "$failures" = 0 ]; exit; }
 # stat_of FILE KEY: a total in a statistics file, in which the totals come first
 stat_of() { grep -o "\"$2\": *[0-9]*" "$1" 2>/dev/null | head -1 | grep -o '[0-9]*$' || echo 0; }
 
+# build_for ARCHITECTURE: the library for it alone, in $work/ARCHITECTURE; on a newer GPU the driver compiles its PTX. 77: this nvcc does not know it
+build_for() {
+    local root build=$work/$1
+    root=$(realpath "$(dirname "$0")/..")
+    if ! { cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DGPUGEMM_CUDA_ARCHITECTURES="$1" -DGPUGEMM_TESTS=OFF &&
+        cmake --build "$build" -j "$(nproc)" --target gpugemm; } > "$work/build-$1" 2>&1; then
+        grep -q 'none of them is known' "$work/build-$1" && echo "$1: not known to this nvcc" && return 77
+        fail "$1: no build: $(tail -5 "$work/build-$1")"
+        return 1
+    fi
+}
+
 [ -e "$LIB" ] || skip "no $LIB"
