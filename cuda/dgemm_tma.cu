@@ -37,7 +37,7 @@
  *
  *                                                                              one H200, against cuBLAS (strict, L2 flushed, 2026-11-21 and -28)
  *   dgemm_tma_192x96         8 warps of 48×48, 3 × 2 steps, 1 block an SM      1.10 to 1.11 at n = 1536, which is 128 such tiles; slow when shared
- *   dgemm_tma_128x128        8 warps of 64×32, 3 × 2 steps, 1 block an SM      0.99 to 1.03 from 2048 to 6000, 0.98 to 1.01 at 8192, 1.00 to 1.09 beyond
+ *   dgemm_tma_128x128        8 warps of 64×32, 3 × 2 steps, 1 block an SM      0.99 to 1.03 from 2048 to 6000, 1.00 to 1.05 at 8192, 1.01 to 1.09 beyond
  *   dgemm_tma_128x64         8 warps of 32×32, 4 × 2 steps, 1 block an SM      1.00 at 1024, 1.01 to 1.03 at 1000 (with 8 stages, products of 8 k)
  *   dgemm_tma_128x64_pair    the same in pairs                                 1.02 to 1.05 times as fast as 128x64 at 1024 and 1000
  *   dgemm_tma_64x64          4 warps of 32×32, 6 stages, 2 blocks an SM        1.04 to 1.09 at 16384×128×128
