@@ -202,8 +202,8 @@ static void flush_l2(void)
  * Drawn: the order of all calls is, as a whole, so that every contestant follows each, itself too, equally often. Long calls want that: at the power
  * limit a call's clock depends on the power of the call before, and would always be lowest for who follows the hungriest (orders-2026-11-28.txt).
  * Each call is waited for: with hundreds enqueued, all take 0.5 to 1 us longer. And every other round launches one kernel more: once large ones have
- * run, every fourth kernel starts 1 us late, which would always be the same contestant's (launches-2026-11-27.txt; both in bench/results).
- * Returns the SM clock during the rounds. */
+ * run, every fourth kernel starts 1 us late, which would always be the same contestant's (launches-2026-11-27.txt; both in bench/results). Returns the SM
+ * clock during the rounds. */
 static int time_rounds(const bool *able, const struct problem *p, bool drawn, int rounds, double times[][MAX_ROUNDS])
 {
     static unsigned char order[MAX_CONTESTANTS * MAX_ROUNDS];

@@ -13,8 +13,8 @@
  *   gemv_n_s_narrow, …              8 lanes, where that fills the GPU without cutting k
  *   gemv_n_s_single, …              64 lanes with an element each, for any alignment, and a y that is not contiguous
  * Both: 50 to 64 KB an SM on their way are enough, by one block or two; with more the memory is slower (gemv_t_d with U = 12, two blocks of 48 KB:
- * 4096x1x4096 TN 1.02 times as long, 3000x1x3000 1.04). Where there are few rows, gridDim.y blocks have
- * a piece of k each, and the last of them to finish adds up their sums, in their order.
+ * 4096x1x4096 TN 1.02 times as long, 3000x1x3000 1.04). Where there are few rows, gridDim.y blocks have a piece of k each, and the last of them to
+ * finish adds up their sums, in their order.
  *
  * gemv_s, gemv_d: some hundreds or thousands of rows, about as many k, any layout and alignment, element by element: a block of 512 threads has 16
  * rows and all of k; each thread has one row and every 32nd k, AHEAD of them on their way, with the elements of y that belong to them. Where k is

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # t_sanitizer.sh LIB FUZZ T_GATHER_D T_GATHER_S — compute-sanitizer over random calls on host and on GPU operands, and over tiles that all their blocks
-# add up (t_gather.c): memory, races, barriers, uninitialised reads. racecheck
-# is used for some kernels only. It does not understand the mbarriers (in inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to
-# their producers: it reports "potential WAR" whenever a stage is used twice, even if every reading thread arrives on the mbarrier itself. It does not
-# watch what TMA writes, so *_tma_* rows can be checked. It fails itself ("failed to handle a hardware exception", 13.0 on an H200) when a kernel with
-# clusters that it was told to leave out runs, even one of three lines; when it checks the same kernel, that passes. So all others, which run beside
-# sgemm_* and dgemm_*, are checked in a library for compute capability 8.0 alone, which has no clusters. Where racecheck fails itself
-# nothing is checked, and the output says so. Of dgemm_direct_*, whose groups of warps have barriers of their own, it reports what __syncthreads
-# separates; with __syncthreads in place of those barriers it reports nothing (bench/results/small-dgemm-2026-11-26.txt).
+# add up (t_gather.c): memory, races, barriers, uninitialised reads. racecheck is used for some kernels only. It does not understand the mbarriers (in
+# inline PTX) by which warps hand ring stages of sgemm_* and dgemm_* back to their producers: it reports "potential WAR" whenever a stage is used twice,
+# even if every reading thread arrives on the mbarrier itself. It does not watch what TMA writes, so *_tma_* rows can be checked. It fails itself
+# ("failed to handle a hardware exception", 13.0 on an H200) when a kernel with clusters that it was told to leave out runs, even one of three lines;
+# when it checks the same kernel, that passes. So all kernels that run beside sgemm_* and dgemm_* are checked in a library for compute capability 8.0
+# alone, which has no clusters. Where racecheck fails itself nothing is checked, and the output says so. Of dgemm_direct_*, whose groups of warps have
+# barriers of their own, it reports what __syncthreads separates; with __syncthreads in place of those barriers it reports nothing
+# (bench/results/small-dgemm-2026-11-26.txt).
 . "$(dirname "$0")/lib.sh"
 fuzz=$(realpath "${2:?usage: t_sanitizer.sh LIB FUZZ T_GATHER_D T_GATHER_S}") gather_d=$(realpath "$3") gather_s=$(realpath "$4")
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null) || skip "no compute-sanitizer"
