@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "fp.h"
 #include "real.h"
 #include "serve.h"
 #include "staged.h"
@@ -97,13 +98,21 @@ int gpugemm_dgemm(enum gpugemm_layout layout, enum gpugemm_transpose transa, enu
     return gemm(GG_D, (int)layout, (int)transa, (int)transb, &x, stream, __builtin_return_address(0));
 }
 
-int gpugemm_warmup(void) { return gg_gpu_wait(GG_PATIENCE) ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU; }
+int gpugemm_warmup(void)
+{
+    const struct gg_fp fp = gg_fp_ours(); /* which the threads that are started inherit, in place of the program's traps */
+    const bool up = gg_gpu_wait(GG_PATIENCE);
+    gg_fp_write(fp);
+    return up ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;
+}
 
 size_t gpugemm_release(void)
 {
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* as in gg_serve: cancelled here, the thread would keep lanes that others wait for */
+    const struct gg_fp fp = gg_fp_ours();
     size_t given = gg_gpu_state() == GG_GPU_READY ? gg_staged_release() : 0;
+    gg_fp_write(fp);
     pthread_setcancelstate(cancel, NULL);
     return given;
 }

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "dispatch.h"
+#include "fp.h"
 #include "gpugemm.h"
 #include "serve.h"
 #include "trace.h"
@@ -64,6 +65,10 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
         return m < 0 ? -4 : n < 0 ? -5 : -6;
     if (!decision && size)
         return -10;
+    const struct gg_arch *assumed = gpu ? arch_named(gpu) : NULL;
+    if (gpu && !assumed)
+        return -9;
+    const struct gg_fp fp = gg_fp_ours();
     struct gg_gemm p = {.type = dbl ? GG_D : GG_S,
                         .a_kmajor = transa != GPUGEMM_NO_TRANS,
                         .b_kmajor = transb == GPUGEMM_NO_TRANS,
@@ -81,9 +86,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
     if (gpu) {
         facts.gpu = GG_GPU_READY;
         facts.start_left = 0;
-        facts.arch = arch_named(gpu);
-        if (!facts.arch)
-            return -9;
+        facts.arch = assumed;
     }
     facts.a = facts.b = facts.c = in_gpu_memory ? GG_DEVICE : GG_HOST;
     struct gg_decision d = gg_dispatch(&p, &facts);
@@ -100,6 +103,7 @@ int gpugemm_explain(const char *routine, enum gpugemm_transpose transa, enum gpu
                                     .predicted_kernel = d.choice.kernel ? d.choice.seconds : 0,
                                     .pieces = gg_own_pieces(&d.choice) * d.choice.splits /* one of them is 1 */,
                                     .assumed = (cpu_seen ? 0 : 1) | (gg_rates_measured() ? 0 : 2)};
+    gg_fp_write(fp);
     memset(decision, 0, size);
     memcpy(decision, &told, size < sizeof told ? size : sizeof told);
     return up || gpu ? GPUGEMM_SUCCESS : GPUGEMM_NO_GPU;

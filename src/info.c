@@ -6,6 +6,7 @@
 #include "config.h"
 #include "cost.h"
 #include "dispatch.h"
+#include "fp.h"
 #include "gpugemm.h"
 #include "json.h"
 #include "real.h"
@@ -231,7 +232,9 @@ static char *printed(void (*print)(FILE *))
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
+    const struct gg_fp fp = gg_fp_ours();
     print(out);
+    gg_fp_write(fp);
     return fclose(out) == 0 ? text : NULL;
 }
 

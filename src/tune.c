@@ -8,6 +8,7 @@
 
 #include "copy.h"
 #include "dispatch.h"
+#include "fp.h"
 #include "gpugemm.h"
 #include "real.h"
 #include "serve.h"
@@ -197,6 +198,7 @@ static void print(FILE *out, const struct row *row)
 char *gpugemm_tune(void (*progress)(double done, const char *what, void *argument), void *argument)
 {
     const size_t operand = (size_t)8192 * 8192 * sizeof(double);
+    const struct gg_fp fp = gg_fp_ours();
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -233,5 +235,6 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
         fprintf(out, "Nothing to tune: %s\n", a && b && c ? gg_gpu_trouble() : "no memory");
     }
     free(a), free(b), free(c);
+    gg_fp_write(fp);
     return out && fclose(out) == 0 ? text : NULL;
 }

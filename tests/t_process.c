@@ -594,7 +594,7 @@ static void thread_exits(void)
 }
 
 /* Rounding mode, exception flags and traps belong to the program: C is scaled in its rounding mode, and exact products raise no flag, even where
- * inexact is trapped. */
+ * inexact is trapped, nor does what the library computes for itself. */
 static void own_arithmetic(void)
 {
     static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TONEAREST}, one = 1, zero = 0;
@@ -625,6 +625,25 @@ static void own_arithmetic(void)
             CHECK(!wrong, "problem %d: %s", i, wrong);
             operands_free(&o);
         }
+    int (*warmup)(void);
+    char *(*info)(void);
+    int (*explain)(const char *, enum gpugemm_transpose, enum gpugemm_transpose, int64_t, int64_t, int64_t, double, int, const char *,
+                   struct gpugemm_decision *, size_t);
+    *(void **)&warmup = dlsym(library, "gpugemm_warmup");
+    *(void **)&info = dlsym(library, "gpugemm_info");
+    *(void **)&explain = dlsym(library, "gpugemm_explain");
+    for (int trapped = 0; trapped < 2; trapped++) {
+        struct gpugemm_decision decision;
+        feclearexcept(FE_ALL_EXCEPT);
+        if (trapped)
+            feenableexcept(FE_INEXACT);
+        warmup();
+        explain("dgemm", GPUGEMM_NO_TRANS, GPUGEMM_TRANS, 333, 333, 333, 0, 0, NULL, &decision, sizeof decision);
+        char *text = info();
+        fedisableexcept(FE_INEXACT);
+        CHECK(!fetestexcept(FE_ALL_EXCEPT), "gpugemm_warmup, _explain or _info raised a flag");
+        free(text);
+    }
 }
 
 static const struct {
