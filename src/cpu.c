@@ -173,7 +173,7 @@ void gg_real_gemm(const struct gg_gemm *p, const void *caller)
     gg_f77_gemm *gemm = (gg_f77_gemm *)atomic_load(&g.gemm[p->type]);
     bool wide = atomic_load(&g.gemm_wide[p->type]);
     bool narrow_ld = p->lda <= INT32_MAX && p->ldb <= INT32_MAX && p->ldc <= INT32_MAX;
-    gg_real_enter();
+    gg_real_enter(__builtin_frame_address(0));
     if (!gemm || !gg_real_gemv(p, (const void *)gemm)) {
         if (gemm && wide)
             call(p, gemm);

@@ -34,7 +34,7 @@ static _Thread_local bool came_back;
 
 struct call {
     enum symbol symbol;
-    const void *caller;
+    const void *caller, *frame;
     void *routine;
     bool wide;    /* its integers have 64 bits */
     bool entered; /* the real BLAS, in terms of gg_real_inside */
@@ -88,7 +88,7 @@ static bool served(struct call *call)
         gg_real_asking = false;
         return true;
     }
-    if (gg_real_inside()) { /* one call by the user is one decision */
+    if (gg_real_calls(call->frame)) { /* one call by the user is one decision */
         came_back = call->recorded = true;
         if (!call->routine) /* the real BLAS calls a spelling that nobody else defines */
             answer(call);
@@ -116,7 +116,7 @@ static bool served(struct call *call)
     call->entered = !complete && !call->recorded;
     if (call->entered) {
         came_back = false;
-        gg_real_enter();
+        gg_real_enter(call->frame);
     }
     if (call->entered && gg_real_gemv(&call->p, call->routine)) { /* without end(), because whether gemm calls back is still unknown */
         gg_real_leave();
@@ -168,10 +168,13 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
                                               *(const INT *)ldc, alpha, beta, a, b, c},                                                              \
                  P)
 
+#define GG_CALL(NAME, TYPE, INT)                                                                                                                     \
+    {.symbol = ID_##NAME, .caller = caller, .frame = __builtin_frame_address(0), .wide = sizeof(INT) == 8, .record = {.symbol = #NAME, .type = TYPE}}
+
 #define GG_F77(NAME, TYPE, INT)                                                                                                                      \
     static __attribute__((noinline)) void NAME##_long(const void *caller, GG_F77_PARAMETERS(INT))                                                    \
     {                                                                                                                                                \
-        struct call call = {.symbol = ID_##NAME, .caller = caller, .wide = sizeof(INT) == 8, .record = {.symbol = #NAME, .type = TYPE}};             \
+        struct call call = GG_CALL(NAME, TYPE, INT);                                                                                                 \
         look_up(&call);                                                                                                                              \
         call.info = call.wide ? GG_F77_CHECK(TYPE, int64_t, &call.p) : GG_F77_CHECK(TYPE, INT, &call.p);                                             \
         if (served(&call))                                                                                                                           \
@@ -199,7 +202,7 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
 #define GG_CBLAS(NAME, TYPE, T, INT)                                                                                                                 \
     static __attribute__((noinline)) void NAME##_long(const void *caller, GG_CBLAS_PARAMETERS(T))                                                    \
     {                                                                                                                                                \
-        struct call call = {.symbol = ID_##NAME, .caller = caller, .wide = sizeof(INT) == 8, .record = {.symbol = #NAME, .type = TYPE}};             \
+        struct call call = GG_CALL(NAME, TYPE, INT);                                                                                                 \
         look_up(&call);                                                                                                                              \
         call.info = call.wide ? GG_CBLAS_CHECK(TYPE, int64_t, &call.p) : GG_CBLAS_CHECK(TYPE, INT, &call.p);                                         \
         if (served(&call))                                                                                                                           \

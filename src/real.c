@@ -39,6 +39,7 @@ static struct {
 } g = {.forks = PTHREAD_ONCE_INIT, .loader = PTHREAD_RWLOCK_INITIALIZER};
 
 _Thread_local int gg_real_depth;
+_Thread_local uintptr_t gg_real_frame;
 _Thread_local bool gg_real_asking;
 
 /* ---- the loader and fork ----------------------------------------------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ static bool leads_here(const char *name, void *flexiblas, ssize_t (*backends)(ch
     if (gg_real_asking) /* the product has come to another BLAS, which needs a lsame_ */
         return false;
     gg_real_asking = true;
-    gg_real_enter(); /* so that the call does not take the short way */
+    gg_real_enter(__builtin_frame_address(0)); /* so that the call does not take the short way */
     gemm("N", "N", &none, &none, &none, &zero, NULL, &one, NULL, &one, &zero, NULL, &one, 1, 1);
     gg_real_leave();
     const bool arrived = !gg_real_asking;

@@ -36,22 +36,35 @@ struct gg_gemv {
 };
 struct gg_gemv gg_real_find_gemv(const void *gemm, enum gg_type type);
 
-/* How deep this thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. */
+/* How deep this thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. And the
+ * frame from which it went there. */
 extern _Thread_local int gg_real_depth;
+extern _Thread_local uintptr_t gg_real_frame;
 
 static inline bool gg_real_inside(void)
 {
     return gg_real_depth > 0;
 }
 
-static inline void gg_real_enter(void)
+/* Is the call with this frame one by the real BLAS? Not if the frame is no deeper than that from which the thread went there: then a signal handler
+ * has jumped out of the BLAS (what Ctrl-C does in Sage, Lisp or Julia), and nobody will leave. Without that the thread would stay inside for ever. */
+static inline bool gg_real_calls(const void *frame)
 {
+    if ((uintptr_t)frame >= gg_real_frame)
+        gg_real_depth = 0;
+    return gg_real_inside();
+}
+
+static inline void gg_real_enter(const void *frame)
+{
+    if (!gg_real_calls(frame))
+        gg_real_frame = (uintptr_t)frame;
     gg_real_depth++;
 }
 
 static inline void gg_real_leave(void)
 {
-    gg_real_depth--;
+    gg_real_depth -= gg_real_inside();
 }
 
 /* Set in a thread while real.c finds out whether a library leads here: the gemm that arrives clears it and does nothing else. */

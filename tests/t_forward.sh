@@ -3,7 +3,8 @@
 # it: every register, the stack and every kind of result are passed on; no object is given the other's BLAS; a user's xerbla_ takes precedence. Then a
 # program linked with LIB alone: a name that no BLAS has gives one clear line and SIGABRT; a missing xerbla_ gives the reference's line, and the
 # program goes on. A BLAS with 64-bit integers under plain names, whose names do not reveal that, completes what LIB passes to it. Under libraries
-# whose own names lead to LIB, calls go on to a BLAS and not in a circle. And a call whose BLAS calls LIB again counts as one call.
+# whose own names lead to LIB, calls go on to a BLAS and not in a circle. And a call whose BLAS calls LIB again counts as one call; one
+# that was left by a jump is no longer under way.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")
 cc=${CC:-gcc}
@@ -232,4 +233,47 @@ END
 "$cc" -shared -fPIC -DBLAS "$work/round.c" -o "$work/libround.so" &&
     "$cc" -I"$here/../include" "$work/round.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/round" || exit 1
 GPUGEMM_BLAS=$work/libround.so "$work/round" "$work/libround.so" || fail "a cblas_dgemm that calls dgemm_: status $?"
+
+# A signal handler jumps out of the BLAS, as Ctrl-C does in Sage or Lisp: the thread's later calls are its own again, not the BLAS's.
+cat > "$work/jump.c" << 'END'
+#include <signal.h>
+#ifdef BLAS
+void dgemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
+            const double *b, const int *ldb, const double *beta, double *c, const int *ldc)
+{
+    if (*alpha == 7)
+        raise(SIGUSR1);
+    *c = 5;
+}
+#else
+#include <gpugemm.h>
+#include <setjmp.h>
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
+            const int *, const double *, double *, const int *);
+static sigjmp_buf before;
+static void jump(int number) { siglongjmp(before, number); }
+int main(void)
+{
+    static double x[3][100 * 100];
+    static const double alphas[] = {7, 1};
+    struct gpugemm_stats stats;
+    signal(SIGUSR1, jump);
+    for (volatile int i = 0; i < 4; i++) {
+        volatile int n = i < 2 ? 100 : 8; /* the last two are tiny */
+        const int size = n;
+        if (!sigsetjmp(before, 1))
+            dgemm_("N", "N", &size, &size, &size, &alphas[i & 1], x[0], &size, x[1], &size, &alphas[1], x[2], &size);
+    }
+    for (volatile int i = 0; i < 2; i++)
+        if (!sigsetjmp(before, 1))
+            gpugemm_dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, 99, 99, 99, alphas[i & 1], x[0], 99, x[1], 99, 1, x[2], 99, 0);
+    gpugemm_stats_read(&stats, sizeof stats);
+    return x[2][0] != 5 ? 255 : (int)stats.calls;
+}
+#endif
+END
+"$cc" -shared -fPIC -DBLAS "$work/jump.c" -o "$work/libjump.so" &&
+    "$cc" -I"$here/../include" "$work/jump.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/jump" || exit 1
+GPUGEMM_BLAS=$work/libjump.so "$work/jump"
+[ $? = 3 ] || fail "after jumps out of the BLAS: not 3 calls are counted, of 6 of which 3 were left"
 finish
