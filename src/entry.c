@@ -45,12 +45,19 @@ struct call {
     struct gg_record record;
 };
 
+static bool is_bare(enum symbol symbol)
+{
+    return symbol == ID_sgemm || symbol == ID_dgemm || symbol == ID_sgemm_64 || symbol == ID_dgemm_64;
+}
+
 /* Finds the call's routine, whose integers may be wider than the name says. Such a routine is not remembered if a module has brought it in a scope of
  * its own, because other callers' calls must not go there. While gg_real_asking a search for it is going on. */
 static void look_up(struct call *call)
 {
     if (atomic_load_explicit(&real[call->symbol].state, memory_order_acquire) == UNKNOWN && !gg_real_asking) {
         call->routine = gg_real_find(call->record.symbol, call->caller);
+        if (is_bare(call->symbol) && call->routine && !gg_real_in_blas(call->routine)) /* a plugin's own function of that name */
+            call->routine = NULL;
         const bool wide = !call->wide && gg_real_is_ilp64(call->routine);
         if (wide && gg_real_near(call->record.symbol, NULL) != call->routine) {
             call->wide = true;

@@ -51,7 +51,7 @@ static struct {
 
 static _Atomic unsigned char claimed[SYMBOLS];
 
-void *gg_forward_find(unsigned symbol, const void *caller);
+void *gg_forward_find(unsigned symbol, const void *caller, uintptr_t first);
 
 static uint64_t site_key(unsigned symbol, const void *caller)
 {
@@ -214,19 +214,22 @@ static void *find_xerbla(const char *name, const void *caller)
 
 /* ---- gemm's bare names: served, unless without this library the caller would reach a function that is no BLAS's ---------------------- */
 
-static void *find_bare(const char *name, const void *caller)
+/* Nor is a call served whose first argument is no address: ACML and Sun's library have a dgemm for C that takes its arguments by value, beside
+ * Fortran's dgemm_. */
+static void *find_bare(const char *name, const void *caller, uintptr_t first)
 {
+    const uintptr_t lowest = 4096; /* address that anything can have */
     extern void gg_sgemm(void), gg_dgemm(void), gg_sgemm_64(void), gg_dgemm_64(void); /* entry.c */
     void *found = gg_real_near(name, caller);
-    if (found && !gg_real_in_blas(found))
+    if (found && (first < lowest || !gg_real_in_blas(found)))
         return found;
     if (*name == 's')
         return name[5] ? (void *)gg_sgemm_64 : (void *)gg_sgemm;
     return name[5] ? (void *)gg_dgemm_64 : (void *)gg_dgemm;
 }
 
-/* Called by the .S file alone: the address that a call of `symbol` from `caller` must jump to. */
-void *gg_forward_find(unsigned symbol, const void *caller)
+/* Called by the .S file alone: the address that a call of `symbol` from `caller`, whose first argument is given, must jump to. */
+void *gg_forward_find(unsigned symbol, const void *caller, uintptr_t first)
 {
     void *target = site_target(site_key(symbol, caller));
     if (target)
@@ -239,7 +242,7 @@ void *gg_forward_find(unsigned symbol, const void *caller)
     if (*name == '!') {
         target = find_xerbla(name + 1, caller);
     } else if (*name == '=') {
-        target = find_bare(name + 1, caller);
+        target = find_bare(name + 1, caller, first);
         remember(symbol, name + 1, caller, target);
     } else {
         target = find_by_any_spelling(name, caller);

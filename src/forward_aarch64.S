@@ -54,6 +54,7 @@ long_way:
     stp q2, q3, [sp, #128]
     stp q4, q5, [sp, #160]
     stp q6, q7, [sp, #192]
+    mov x2, x0
     mov w0, w9
     mov x1, x10
     bl gg_forward_find

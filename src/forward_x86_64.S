@@ -54,6 +54,7 @@ long_way:
     movaps %xmm7, 112(%rsp)
     movl %r11d, %edi
     movq 200(%rsp), %rsi
+    movq 128(%rsp), %rdx
     call gg_forward_find
     movq %rax, %r11
     movq 128(%rsp), %rdi
