@@ -181,30 +181,13 @@ static void cblas_xerbla(int64_t info, const char *routine, const char *format, 
     va_end(args);
 }
 
-/* What `name` would be for the caller's object without this library, in the scope of the object that brought the caller in: the first loaded object
- * that has it among its dependencies. NumPy's own xerbla_ is such a case: it is meant for the LAPACK that NumPy loads RTLD_LOCAL. */
-static void *find_in_scope_of_importer(const char *name, const void *caller)
-{
-    Dl_info calling;
-    if (!dladdr(caller, &calling) || !calling.dli_sname)
-        return NULL;
-    void *scope;
-    for (int i = 0; gg_loaded_object(i, &scope); i++) {
-        if (!scope)
-            continue;
-        void *found = dlsym(scope, calling.dli_sname) == calling.dli_saddr ? dlsym(scope, name) : NULL;
-        dlclose(scope);
-        if (found && !gg_real_is_gpugemm(found)) /* another copy of the library would find ours */
-            return found;
-    }
-    return NULL;
-}
-
 static void *find_xerbla(const char *name, const void *caller)
 {
     void *found = gg_real_near(name, NULL);
+    if (!found) /* NumPy's own xerbla_ is meant for the LAPACK that NumPy loads RTLD_LOCAL */
+        found = gg_real_imported(name, caller);
     if (!found)
-        found = find_in_scope_of_importer(name, caller);
+        found = gg_real_near(name, caller); /* before GPUGEMM_BLAS, whose own is no program's */
     if (!found)
         found = gg_real_find(name, caller);
     if (!found)

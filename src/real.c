@@ -2,6 +2,7 @@
  * another copy of it. Called by entry.c, cpu.c, forward.c, gpu.c and info.c.
  *
  * The order: GPUGEMM_BLAS; what follows us in the search order; the caller's own scope (Python loads its BLAS RTLD_LOCAL, and RTLD_NEXT is NULL);
+ * the scope of the object that brought the caller in (which may be linked with a BLAS for it);
  * whatever is loaded (a call that SciPy's cython_blas ends with a jump seems to come from an object that has no BLAS); OpenBLAS and its kin by
  * soname. A second BLAS is the last resort: threadpoolctl, if it has looked before that BLAS came, does not limit its threads, and the 16 threads of
  * a k-means, each with 16 of them, took 3.6 times as long (H200 machine, 2026-11). A BLAS we load ourselves is RTLD_LOCAL but not RTLD_DEEPBIND: a
@@ -294,6 +295,25 @@ bool gg_loaded_object(int i, void **handle)
     return true;
 }
 
+/* The first loaded object that has the caller among its dependencies: its name is found there at the same address. */
+void *gg_real_imported(const char *name, const void *caller)
+{
+    Dl_info calling;
+    void *found = NULL, *scope;
+    if (!dladdr(caller, &calling) || !calling.dli_sname)
+        return NULL;
+    gg_loader_enter();
+    for (int i = 0; !found && gg_loaded_object(i, &scope); i++) {
+        if (!scope)
+            continue;
+        if (dlsym(scope, calling.dli_sname) == calling.dli_saddr)
+            found = accept(name, dlsym(scope, name), true);
+        dlclose(scope);
+    }
+    gg_loader_leave();
+    return found;
+}
+
 /* Searches everything that is loaded. A library with 64-bit integers is not what a plain name means. */
 static void *in_loaded(const char *name, bool wide)
 {
@@ -315,6 +335,8 @@ void *gg_real_find(const char *name, const void *caller)
     bool wide = strstr(name, "64_") || strstr(name, "_64");
     if (!found)
         found = gg_real_near(name, caller);
+    if (!found)
+        found = gg_real_imported(name, caller);
     if (!found)
         found = in_loaded(name, wide);
     for (int i = wide ? FIRST_WIDE : 1; !found && i < (wide ? SONAMES : FIRST_WIDE); i++) {

@@ -20,6 +20,9 @@ void *gg_real_find(const char *name, const void *caller);
 /* The address of `name` in what follows this library in the search order, or in the caller's own scope. Never loads a BLAS. */
 void *gg_real_near(const char *name, const void *caller);
 
+/* The address of `name` in the scope of the object that brought the caller's in: what a caller gets whose own object is not linked with a BLAS. */
+void *gg_real_imported(const char *name, const void *caller);
+
 /* Is this routine in a library that also has dgemm_? A library with a function of its own called dgemm is no BLAS. */
 bool gg_real_in_blas(const void *routine);
 

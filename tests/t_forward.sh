@@ -19,6 +19,13 @@ for i in 1 2; do
 done
 build main -DROLE_MAIN -ldl -pthread
 "$work/main" "$work/user1.so" "$work/user2.so" > "$work/out" || fail "the test is wrong: it fails without LIB"
+# The same where not the user is linked with its BLAS, but the module that brings both in.
+for i in 1 2; do
+    build libunlinked$i.so -DROLE_USER=$i -shared
+    echo | "$cc" -shared -fPIC -x c - -o "$work/module$i.so" -Wl,--no-as-needed -L"$work" -lunlinked$i -lblas$i -Wl,-rpath,"$work" || exit 1
+done
+"$work/main" "$work/module1.so" "$work/module2.so" > "$work/out" || fail "the test is wrong: with modules it fails without LIB"
+LD_PRELOAD=$LIB "$work/main" "$work/module1.so" "$work/module2.so" > "$work/out" || { fail "two modules, each with a BLAS:"; head -5 "$work/out"; }
 for i in 1 2 3; do
     LD_PRELOAD=$LIB "$work/main" "$work/user1.so" "$work/user2.so" > "$work/out" || { fail "two BLASes in one process:"; head -5 "$work/out"; }
 done
@@ -192,6 +199,34 @@ END
 "$cc" -shared -fPIC -DBLAS "$work/wide.c" -o "$work/libother.so" &&
     "$cc" -I"$here/../include" "$work/wide.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/wide" || exit 1
 GPUGEMM_MODE=cpu GPUGEMM_BLAS=$work/libother.so "$work/wide" || fail "a BLAS with 64-bit integers under plain names: status $?"
+
+# A plugin's own xerbla_, called by a function that the plugin does not export, takes precedence over that of GPUGEMM_BLAS, too.
+cat > "$work/handler.c" << 'END'
+#include <stddef.h>
+#include <stdlib.h>
+void xerbla_(const char *, const int *, size_t);
+#if defined BLAS
+void dgemm_(void) {}
+void xerbla_(const char *name, const int *info, size_t length) { exit(3); }
+#elif defined PLUGIN
+static int told;
+void xerbla_(const char *name, const int *info, size_t length) { told = *info; }
+static __attribute__((noinline)) void check(const int *info) { xerbla_("DSYMM ", info, 6); }
+int use(void) { return check(&(int){4}), told != 4; }
+#else
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    void *plugin = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL);
+    return !plugin || ((int (*)(void))dlsym(plugin, "use"))();
+}
+#endif
+END
+"$cc" -O1 -shared -fPIC -fsemantic-interposition -DBLAS "$work/handler.c" -o "$work/libhandler.so" &&
+    "$cc" -O1 -shared -fPIC -fsemantic-interposition -DPLUGIN "$work/handler.c" -o "$work/plugin.so" &&
+    "$cc" "$work/handler.c" -o "$work/handler" -ldl || exit 1
+LD_PRELOAD=$LIB "$work/handler" "$work/plugin.so" || fail "a plugin's own xerbla_: status $?"
+GPUGEMM_BLAS=$work/libhandler.so LD_PRELOAD=$LIB "$work/handler" "$work/plugin.so" || fail "a plugin's own xerbla_ over GPUGEMM_BLAS: status $?"
 
 # A cblas_dgemm that calls dgemm_, as the reference's does, calls LIB's dgemm_: to the program that is still one call.
 cat > "$work/round.c" << 'END'
