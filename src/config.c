@@ -125,7 +125,9 @@ void gg_config_fill(struct gg_config *config, char *(*get)(const char *name))
 static void read_environment(void)
 {
     int saved = errno;
+    const locale_t theirs = gg_use_points(); /* strcasecmp goes by the locale: in a Turkish one STRICT is not strict */
     gg_config_fill(&g.config, secure_getenv);
+    gg_use_theirs(theirs);
     const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all that point into it */
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i]) /* programs write over the environment (setproctitle) */

@@ -67,6 +67,11 @@ if localedef -i de_DE -f UTF-8 "$work/de_DE.UTF-8" > "$work/out" 2>&1; then
     LOCPATH=$work GPUGEMM_MODE=auto "$(dirname "$program")/t_api" --lib "$LIB" > "$work/out" 2>&1 || fail "in a German program: $(head -3 "$work/out")"
 fi
 
+# In a Turkish program the small letter of I is not i. Words of options are none of its language.
+if localedef -i tr_TR -f UTF-8 "$work/tr_TR.UTF-8" > "$work/out" 2>&1; then
+    run LOCPATH="$work" LC_ALL=tr_TR.UTF-8 GPUGEMM_PRECISION=STRICT && [ ! -s "$work/err" ] || fail "in a Turkish program: $(head -3 "$work/err")"
+fi
+
 run CUDA_VISIBLE_DEVICES= GPUGEMM_MODE=gpu || fail "without a visible GPU: $(tail -1 "$work/out")"
 (ulimit -v 4000000 && run GPUGEMM_MODE="${GPUGEMM_MODE:-auto}") || fail "ulimit -v 4000000: $(tail -1 "$work/out")"
 (ulimit -n 16 && run GPUGEMM_MODE="${GPUGEMM_MODE:-auto}") || fail "ulimit -n 16: $(tail -1 "$work/out")"

@@ -3,10 +3,12 @@
  *   t_exact [--lib PATH] [--expect-gpu] [--kill]        --kill: ends by SIGKILL, the worst way to exit */
 #include "exact.h"
 
+#include <locale.h>
 #include <signal.h>
 
 int main(int argc, char **argv)
 {
+    setlocale(LC_ALL, "");
     bool expect_gpu = open_by_arguments(argc, argv);
     static const int64_t sizes[] = {1, 8, 33, 150};
     int calls = 0;
