@@ -235,8 +235,8 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     record->type = p->type;
     on_gpu = false;
     const bool there = request->wait || !gg_gpu_loaded(); /* false: a stream may be writing operands in host memory */
-    if (there && p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k) && gg_config()->mode == GG_MODE_AUTO && gg_on_host(p->a, p->b, p->c)) {
-        record->reason = GG_TOO_SMALL;
+    if (there && p->alpha != 0 && gg_is_tiny(p->m, p->n, p->k) && gg_config()->mode != GG_MODE_GPU && gg_on_host(p->a, p->b, p->c)) {
+        record->reason = gg_config()->mode == GG_MODE_CPU ? GG_CPU_FORCED : GG_TOO_SMALL; /* as dispatch.c would say */
         return false;
     }
     const struct gg_fp fp = gg_fp_ours();
