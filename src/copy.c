@@ -19,6 +19,7 @@
 #endif
 
 #include "config.h"
+#include "cpus.h"
 #include "gpu.h"
 #include "trace.h"
 
@@ -391,8 +392,7 @@ int gg_copy_start(void)
     static bool started;
     if (!started) {
         started = true;
-        cpu_set_t cpus;
-        int64_t wanted = gg_config()->threads, have = sched_getaffinity(0, sizeof cpus, &cpus) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
+        int64_t wanted = gg_config()->threads, have = gg_cpus_count();
         if (wanted == 0) /* 8 fill PCIe 5 with whole lines (H200's host, 2026-11), with short ones or with C coming down it takes more (H100's, 16
                           * processors, 12 and 14: sgemm 8192 NT 21 ms and 14.8, NN 14.6 and 13.8, dgemm 4096 6.7 and 6.5); the caller has a
                           * processor, too */

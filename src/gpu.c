@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "config.h"
+#include "cpus.h"
 #include "kernels.h"
 #include "rates.h"
 #include "real.h"
@@ -396,7 +397,8 @@ void gg_gpu_start(void)
     if (gg_gpu_state() != GG_GPU_OFF)
         return;
     pthread_once(&g.forks, watch_forks);
-    bool loaded = gg_gpu_loaded(); /* before the lock: it takes the loader's */
+    bool loaded = gg_gpu_loaded(); /* before the lock, as gg_cpus_count: it takes the loader's */
+    gg_cpus_count();
     pthread_mutex_lock(&g.lock);
     if (gg_gpu_state() == GG_GPU_OFF) {
         g.from_nothing = !loaded;
@@ -456,7 +458,11 @@ bool gg_thread_start(void *(*body)(void *), void *argument)
         return false;
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &saved);
+    cpu_set_t before;
+    const bool spread = gg_cpus_spread(&before);
     int e = pthread_create(&thread, &detached, body, argument);
+    if (spread)
+        sched_setaffinity(0, sizeof before, &before);
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&detached);
     return e == 0;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "cpus.h"
 #include "gpu.h"
 #include "gpugemm.h"
 #include "trace.h"
@@ -448,9 +449,7 @@ bool gg_rates_know(const char *gpu)
 static void load(void)
 {
     int saved = errno;
-    cpu_set_t cpus;
-    /* Of the process, not of the calling thread, which may be pinned. It fails beyond 1024. */
-    g.threads = sched_getaffinity(getpid(), sizeof cpus, &cpus) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&cpus);
+    g.threads = gg_cpus_count();
     gg_rates_default(&g.rates, g.threads);
     describe();
     find_path();

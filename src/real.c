@@ -20,6 +20,8 @@
 #include <time.h>
 
 #include "config.h"
+#include "cpus.h"
+#include "fp.h"
 #include "trace.h"
 
 /* Libraries to try: the one the user names, then one of these in order of preference. ILP64 spellings are looked for in the libraries that have
@@ -240,7 +242,13 @@ static void *library(int i)
 {
     if (!atomic_load(&g.tried[i])) {
         const char *file = i ? sonames[i] : gg_config()->blas;
+        cpu_set_t before;
+        const struct gg_fp fp = gg_fp_ours();
+        const bool spread = file && gg_cpus_spread(&before); /* a BLAS starts its threads now: not with our caller's processors and traps */
         void *handle = file ? dlopen(file, RTLD_LAZY | RTLD_LOCAL) : NULL; /* two threads get the same handle */
+        if (spread)
+            sched_setaffinity(0, sizeof before, &before);
+        gg_fp_write(fp);
         if (i == 0 && file && !handle)
             gg_warn("GPUGEMM_BLAS=%s cannot be loaded (%s); searching instead", file, dlerror());
         atomic_store(&g.handles[i], handle);

@@ -311,4 +311,62 @@ END
     "$cc" -I"$here/../include" "$work/jump.c" -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" -o "$work/jump" || exit 1
 GPUGEMM_BLAS=$work/libjump.so "$work/jump"
 [ $? = 3 ] || fail "after jumps out of the BLAS: not 3 calls are counted, of 6 of which 3 were left"
+
+# A BLAS that LIB opens for a pinned thread may start threads on all processors of the process, in the default arithmetic. Pinned by itself, and by
+# OpenMP.
+cat > "$work/pinned.c" << 'END'
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <sched.h>
+#ifdef BLAS
+static int cpus, nearest;
+__attribute__((constructor)) static void start(void)
+{
+    cpu_set_t set;
+    volatile double one = 1, little = 0x1p-60;
+    sched_getaffinity(0, sizeof set, &set);
+    cpus = CPU_COUNT(&set), nearest = one + little == 1;
+}
+void dgemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
+            const double *b, const int *ldb, const double *beta, double *c, const int *ldc)
+{
+    c[0] = cpus, c[1] = nearest;
+}
+#else
+#include <pthread.h>
+#include <stdlib.h>
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
+            const int *, const double *, double *, const int *);
+static double c[64];
+static void *first(void *unused)
+{
+    static const double one = 1, x[64];
+    const int n = 8;
+    cpu_set_t set, after;
+    sched_getaffinity(0, sizeof set, &set);
+    for (int cpu = 0, found = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set) && found++)
+            CPU_CLR(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    fesetround(FE_UPWARD);
+    dgemm_("N", "N", &n, &n, &n, &one, x, &n, x, &n, &one, c, &n);
+    sched_getaffinity(0, sizeof after, &after);
+    c[2] = CPU_EQUAL(&set, &after) && fegetround() == FE_UPWARD;
+    return unused;
+}
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, first, NULL);
+    pthread_join(thread, NULL);
+    return c[0] != atoi(argv[argc - 1]) ? 1 : !c[1] ? 2 : !c[2] ? 3 : 0;
+}
+#endif
+END
+"$cc" -shared -fPIC -DBLAS "$work/pinned.c" -o "$work/libpinned.so" -lm || exit 1
+for openmp in "" -fopenmp; do
+    "$cc" $openmp "$work/pinned.c" -Wl,--no-as-needed -L"$(dirname "$LIB")" -l:"$(basename "$LIB")" -Wl,-rpath,"$(dirname "$LIB")" \
+        -o "$work/pinned" -lm -pthread || continue # no OpenMP here
+    OMP_PROC_BIND=true GPUGEMM_BLAS=$work/libpinned.so "$work/pinned" "$(nproc)" || fail "a BLAS opened for a pinned thread ($openmp): status $?"
+done
 finish

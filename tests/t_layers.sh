@@ -24,7 +24,7 @@ only cuda.h src/driver.h
 only driver.h src/gpu.c src/pointers.c src/work.c src/enqueue.c
 only cuda_runtime.h
 only cuda_runtime_api.h
-only dlfcn.h src/real.c src/forward.c src/gpu.c
+only dlfcn.h src/real.c src/forward.c src/gpu.c src/cpus.c
 only link.h src/real.c src/forward.c src/gpu.c
 only math.h
 only cblas.h
