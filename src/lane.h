@@ -51,7 +51,8 @@ gg_stream gg_lane_up(const struct gg_device *dev);
 /* Frees what lanes and slots keep and no call is using. Returns the bytes freed. */
 int64_t gg_lane_release(void);
 
-/* Bytes of GPU memory this lane's arena may have, given GPUGEMM_GPU_MEMORY and what is free. */
+/* Bytes of GPU memory this lane's arena may have, given GPUGEMM_GPU_MEMORY, what is free, and what lanes have that no call uses: gg_lane_grow_arena
+ * frees that first. */
 int64_t gg_lane_allowance(const struct gg_lane *lane);
 bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes);

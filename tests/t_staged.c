@@ -5,7 +5,8 @@
  *   t_staged --lib PATH --failures  calls during which the driver fails once, late enough that part of C has arrived: the CPU computes the rest; and
  *                                   calls that the driver does not permit
  *   t_staged --lib PATH --budget    calls may have GPUGEMM_GPU_MEMORY of the GPU's memory, or four fifths of what is free: they take no more,
- *                                   and what fits takes all that it needs, also after a failed allocation and after the memory was given back
+ *                                   and what fits takes all that it needs, also after a failed allocation, after the memory was given back, and
+ *                                   where another lane had it
  *   t_staged --lib PATH --turns     large calls of many threads are right, and take the GPU memory of two, because they take turns
  *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
  *                                   stream that gets none, because the driver fails, does not take that of others, however often it asks, but
@@ -13,6 +14,7 @@
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. With little page-locked memory all calls are long, else most are short. */
 #include <pthread.h>
+#include <signal.h>
 
 #include "exact.h"
 #include "faults.h"
@@ -187,6 +189,57 @@ static void *call_often(void *wrong)
     return NULL;
 }
 
+static char *guarded; /* operands that cannot be read before go_on */
+static atomic_bool reached, go_on;
+
+static void wait_there(int signal)
+{
+    (void)signal;
+    atomic_store(&reached, true);
+    while (!atomic_load(&go_on))
+        usleep(1000);
+    mprotect(guarded, 1 << 16, PROT_READ | PROT_WRITE);
+}
+
+static void *call_guarded(void *c)
+{
+    call_gemm(spelling_named("dgemm_"), &(struct call){102, 'N', 'N', 50, 50, 50, 50, 50, 50, guarded, guarded, c, 1, 0, 1});
+    return NULL;
+}
+
+/* Bytes that a large call sends up. */
+static uint64_t sent(int64_t n)
+{
+    struct gpugemm_stats before = {0}, after = {0};
+    read_stats(&before, sizeof before);
+    CHECK(exact_square(spelling_named("dgemm_"), n, 1) == 0, "%ld cubed: wrong", (long)n);
+    read_stats(&after, sizeof after);
+    CHECK(after.staged > before.staged, "%ld cubed: not served by the GPU", (long)n);
+    return after.bytes_to_gpu - before.bytes_to_gpu;
+}
+
+/* A large call comes while another has the first lane. The next one, which gets that lane, has as much memory as if it were the first. */
+static void idle_lanes(int64_t may)
+{
+    const int64_t n = (int64_t)sqrt(0.7 * (double)may / 24);
+    double c[50 * 50];
+    pthread_t thread;
+    release_memory();
+    const uint64_t whole = sent(n);
+    release_memory();
+    guarded = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGSEGV, &(struct sigaction){.sa_handler = wait_there}, NULL);
+    pthread_create(&thread, NULL, call_guarded, c);
+    while (!atomic_load(&reached))
+        usleep(1000);
+    CHECK(sent(n) == whole, "beside a short call a large one is cut up");
+    atomic_store(&go_on, true);
+    pthread_join(thread, NULL);
+    signal(SIGSEGV, SIG_DFL);
+    const uint64_t then = sent(n);
+    CHECK(then == whole, "a large call sends %ld bytes up instead of %ld, because the memory is an idle lane's", (long)then, (long)whole);
+}
+
 /* One lane has all that the library may have, the program takes half of the rest: calls beside each other, for which there must be another lane, are
  * all served. */
 static void beside(int64_t all)
@@ -231,6 +284,7 @@ static void budget(void)
         const int64_t then = taking(may - little, "afterwards");
         CHECK(then == fits, "what fits takes %ld bytes, after a failure %ld", (long)fits, (long)then);
     }
+    idle_lanes(may);
     if (!limit)
         beside(may - little);
     printf("%ld of %ld bytes: %d failures\n", (long)(fits - least), (long)may, test_failures);
