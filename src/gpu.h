@@ -89,6 +89,9 @@ struct gg_location {
 };
 struct gg_location gg_gpu_locate(const void *pointer);
 
+/* Do so many bytes from a page-locked address on belong to one allocation or registration? The copy engine reaches no further in one copy. */
+bool gg_gpu_is_whole(const void *pointer, double bytes);
+
 /* The device for an operand at `where`, in the right context; set up at first use. NULL: it cannot be used. */
 struct gg_device *gg_gpu_device_of(const struct gg_location *where);
 

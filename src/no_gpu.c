@@ -36,6 +36,12 @@ bool gg_gpu_on_host(const void *a, const void *b, const void *c)
     return true;
 }
 
+bool gg_gpu_is_whole(const void *pointer, double bytes)
+{
+    (void)pointer, (void)bytes;
+    return true;
+}
+
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     (void)pointer;

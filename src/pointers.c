@@ -129,6 +129,16 @@ static void use_current(struct gg_location *where)
             *where = (struct gg_location){.place = where->place, .ordinal = i, .context = current};
 }
 
+bool gg_gpu_is_whole(const void *pointer, double bytes)
+{
+    CUdeviceptr begin = 0;
+    size_t size = 0;
+    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&begin, &size};
+    return gg_cu.cuPointerGetAttributes(2, what, values, (CUdeviceptr)pointer) != CUDA_SUCCESS || size == 0 /* the driver does not tell */ ||
+           (double)(begin + size - (CUdeviceptr)pointer) >= bytes;
+}
+
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     struct gg_location where = {.place = GG_HOST, .ordinal = -1};

@@ -29,7 +29,7 @@ typedef int function(PARAMETERS);
 /* clang-format off */
 #define OTHERS(X) X(cuCtxSetCurrent) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuMemGetAddressRange) X(cuModuleLoad) \
     X(cuDevicePrimaryCtxReset) X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD32Async) X(cuStreamCreate) \
-    X(cuEventElapsedTime) X(cuDeviceGetPCIBusId) X(cuStreamBeginCapture) X(cuStreamEndCapture)
+    X(cuMemHostRegister) X(cuEventElapsedTime) X(cuDeviceGetPCIBusId) X(cuStreamBeginCapture) X(cuStreamEndCapture)
 /* clang-format on */
 
 enum {

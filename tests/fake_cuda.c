@@ -35,6 +35,7 @@ struct allocation {
     size_t bytes;
     int device;
     bool own;     /* page-locked memory of the library */
+    bool locked;  /* the program has page-locked it afterwards */
     bool pooled;  /* stream-ordered, of no context */
     bool managed; /* for every GPU and the host */
 };
@@ -326,6 +327,13 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
     return *pointer ? add((struct allocation){.address = *pointer, .shadow = *pointer, .bytes = bytes, .own = pushed > 0}) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    ENTER(true);
+    return add((struct allocation){.address = pointer, .shadow = pointer, .bytes = bytes, .locked = true});
+}
+
 static CUresult drain(CUstream stream);
 static void drain_all(bool told);
 
@@ -381,6 +389,8 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = a.managed; break;
         case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address && !a.pooled ? &f.contexts[a.device] : NULL; break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = a.device; break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)values[i] = (CUdeviceptr)a.address; break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)values[i] = a.bytes; break;
         default: return CUDA_ERROR_INVALID_VALUE;
         }
     return CUDA_SUCCESS;
@@ -397,7 +407,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
         struct allocation *a = &f.allocations[i];
         if (!a->address || a->device != device)
             continue;
-        if (a->address == a->shadow)
+        if (a->address == a->shadow && !a->locked)
             free(a->address);
         forget(a);
         *a = (struct allocation){0};
@@ -414,9 +424,18 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
 
 /* ---- work -------------------------------------------------------------------------------------------------------------------------- */
 
-/* As in the real driver, a copy of pageable memory is complete when the call returns. */
+/* Does it begin in memory that the program has registered, and end elsewhere? */
+static bool leaves_registered(const void *pointer, const struct operation *o, size_t pitch)
+{
+    const struct allocation a = find(pointer, false);
+    return a.locked && (const char *)pointer + pitch * (o->height - 1) + o->width > a.address + a.bytes;
+}
+
+/* As in the real driver, a copy of pageable memory is complete when the call returns, and registered memory is copied within one registration. */
 static CUresult copy(const struct operation *o, CUstream stream)
 {
+    if (leaves_registered(o->src, o, o->src_pitch) || leaves_registered(o->dst, o, o->dst_pitch))
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = enqueue(stream, o);
     return !find(o->src, false).address || !find(o->dst, false).address ? drain(stream) : result;
 }

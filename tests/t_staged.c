@@ -11,6 +11,7 @@
  *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
  *                                   stream that gets none, because the driver fails, does not take that of others, however often it asks, but
  *                                   one's if memory is full
+ *   t_staged --lib PATH --registered  operands of which the program has page-locked a part, or all in pieces, which the driver copies only one by one
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. With little page-locked memory all calls are long, else most are short. */
 #include <pthread.h>
@@ -391,6 +392,43 @@ static void streams(void)
     printf("%d streams: %d failures\n", STREAMS, test_failures);
 }
 
+/* A matrix of ones, of which the first `pieces` quarters are registered, each by itself. */
+static double *ones(int64_t count, int pieces)
+{
+    double *const x = aligned_alloc(64, (size_t)count * sizeof *x);
+    int (*const lock)(void *, size_t, unsigned) = (int (*)(void *, size_t, unsigned))with_context("cuMemHostRegister_v2");
+    for (int64_t i = 0; i < count; i++)
+        x[i] = 1;
+    for (int i = 0; i < pieces; i++)
+        CHECK(!lock(x + i * count / 4, (size_t)count / 4 * sizeof *x, 0), "not registered");
+    return x;
+}
+
+typedef __typeof__(gpugemm_dgemm) dgemm_on_stream;
+
+static void registered(void)
+{
+    const int64_t m = 1200, n = 400, k = 64;
+    const struct spelling *s = spelling_named("dgemm_");
+    Dl_info info;
+    CHECK(dladdr((const void *)s->address, &info), "no library");
+    dgemm_on_stream *const dgemm = (dgemm_on_stream *)dlsym(dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD), "gpugemm_dgemm");
+    for (int pieces = 0; pieces <= 4; pieces++) {
+        double *a = ones(m * k, pieces), *b = ones(k * n, 4 - pieces), *c = ones(m * n, pieces), wrong = 0;
+        const uint64_t before = gpu_calls();
+        call_gemm(s, &(struct call){102, 'N', 'N', m, n, k, m, k, m, a, b, c, 1, 0, 1});
+        CHECK(gpu_calls() == before + 1, "%d pieces: not served by the GPU", pieces);
+        for (int64_t i = 0; i < m * n; i++)
+            wrong += c[i] != (double)k;
+        CHECK(wrong == 0, "%d pieces: %g elements are wrong", pieces, wrong);
+        float *on_gpu;
+        CHECK(allocate(&on_gpu, (size_t)(m * n) * sizeof(double)), "no GPU memory");
+        const int status = dgemm(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, m, n, k, 1, a, m, b, k, 0, (double *)on_gpu, m, NULL);
+        CHECK(status == 0, "%d pieces, C on the GPU: status %d", pieces, status);
+    }
+    printf("%d failures\n", test_failures);
+}
+
 int main(int argc, char **argv)
 {
     open_by_arguments(argc, argv);
@@ -410,6 +448,8 @@ int main(int argc, char **argv)
         turns();
     else if (!strcmp(what, "--streams"))
         streams();
+    else if (!strcmp(what, "--registered"))
+        registered();
     else
         traffic();
     return test_failures != 0;
