@@ -103,7 +103,7 @@ struct gg_lane *gg_lane_take(struct gg_device *dev)
     return lane;
 }
 
-/* Memory that no call uses is given back this long after the last call, if it is more than this. */
+/* Memory that no call uses is given back this long after the last call. One lane may keep allocations up to this size for the next short call. */
 static const int64_t worth_giving = 16 << 20;
 static const double idle_seconds = 5;
 
@@ -120,15 +120,15 @@ static int take_idle(struct gg_lane *idle[ALL_LANES])
     return count;
 }
 
-/* Frees these lanes' GPU memory, each allocation of more than `least` bytes, and gives the lanes back. Returns the bytes freed. */
-static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
+/* Frees these lanes' GPU memory, but for the first lane's allocations of up to `kept` bytes, and gives the lanes back. Returns the bytes freed. */
+static int64_t give_back(struct gg_lane *const idle[], int count, int64_t kept)
 {
     int64_t given = 0;
     for (int i = 0; i < count; i++) {
         struct gg_lane *lane = idle[i];
         if (gg_gpu_is_gone(lane->dev) || !gg_gpu_enter(lane->dev))
             continue;
-        const int64_t arena = lane->arena_bytes > least ? lane->arena_bytes : 0;
+        const int64_t least = i == 0 ? kept : 0, arena = lane->arena_bytes > least ? lane->arena_bytes : 0;
         if (arena) {
             gg_gpu_free(lane->arena);
             lane->arena = NULL;
@@ -151,7 +151,7 @@ static int64_t give_back(struct gg_lane *const idle[], int count, int64_t least)
     return given;
 }
 
-/* The thread that runs while there are arenas worth freeing: it sleeps until no call has come for a while, frees them and ends. */
+/* The thread that runs while lanes may have memory: it sleeps until no call has come for a while, frees the memory and ends. */
 static void *watch(void *unused)
 {
     (void)unused;
@@ -214,7 +214,7 @@ void gg_lane_give(struct gg_lane *lane)
     lane->taken = false;
     g.lanes_taken--;
     g.given_at = gg_now();
-    if (lane->arena_bytes > worth_giving && !g.watched)
+    if (!g.watched) /* whatever its arena: the streams' workspaces may be larger, and other lanes have theirs */
         g.watched = gg_thread_start(watch, NULL);
     pthread_cond_broadcast(&g.given); /* not signal: the thread woken could be waiting for a lane of another device */
     pthread_mutex_unlock(&g.lock);

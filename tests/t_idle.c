@@ -13,7 +13,7 @@ static size_t free_now(void)
     return memory(&bytes, &total) ? 0 : bytes;
 }
 
-enum { N = 900 /* 19 MB: above what is kept */, SMALLER = 500 /* 6 MB */, THREADS = 4, MANY = 8, MOST = 24 << 20 };
+enum { N = 900 /* 19 MB: above what is kept */, SMALLER = 500 /* 6 MB */, THREADS = 4, MANY = 8, MOST = 24 << 20, KEPT = 16 << 20 };
 static atomic_int working = THREADS;
 
 static void *multiply(void *number)
@@ -48,7 +48,8 @@ static void *one_of_many(void *unused)
     return unused;
 }
 
-/* GPUGEMM_GPU_MEMORY limits all calls together, also those that start at the same time. */
+/* GPUGEMM_GPU_MEMORY limits all calls together, also those that start at the same time. Later, of what they have taken, each less than is kept,
+ * one lane's is left. */
 static void bounded(void)
 {
     pthread_t thread[MANY];
@@ -63,6 +64,13 @@ static void bounded(void)
     const size_t taken = before - free_now();
     printf("%.1f MB taken by %d calls\n", 1e-6 * (double)taken, MANY);
     CHECK(taken <= MOST + scratch, "more than GPUGEMM_GPU_MEMORY");
+    size_t kept = taken;
+    for (int i = 0; i < 80 && kept >= taken; i++, kept = before - free_now())
+        usleep(100000);
+    usleep(500000); /* one lane after the other is emptied */
+    kept = before - free_now();
+    printf("%.1f MB kept\n", 1e-6 * (double)kept);
+    CHECK(kept <= KEPT, "%zu bytes of GPU memory are kept for ever", kept);
 }
 
 int main(int argc, char **argv)
