@@ -38,6 +38,14 @@ static void measure(struct gg_plan *plan, const struct gg_gemm *p, struct shape 
     plan->bytes = bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
+int64_t gg_plan_whole(const struct gg_gemm *p)
+{
+    struct gg_plan plan;
+    struct shape all = {.m = p->m, .n = p->n, .k = p->k};
+    measure(&plan, p, &all);
+    return plan.bytes;
+}
+
 /* How many times an operand crosses the link that is cut into `pieces`, each of which is needed `times` times. The pieces are visited to and fro, so
  * at each reversal the two in the buffers are reused. */
 static double crossings(double pieces, double times)

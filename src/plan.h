@@ -100,6 +100,9 @@ struct gg_plan {
     struct gg_step *steps;
 };
 
+/* Bytes of all buffers if the problem is not cut into blocks. */
+int64_t gg_plan_whole(const struct gg_gemm *p);
+
 /* False: the problem cannot be cut small enough for `budget` bytes, or there is no host memory. After true, call gg_plan_free. */
 bool gg_plan_make(struct gg_plan *plan, const struct gg_gemm *p, int64_t budget, const struct gg_speed *speed);
 void gg_plan_free(struct gg_plan *plan);

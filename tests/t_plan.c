@@ -264,8 +264,10 @@ static void check_many(void)
         p.lda = p.a_kmajor ? p.k : p.m, p.ldb = p.b_kmajor ? p.k : p.n, p.ldc = p.m;
         const struct gg_speed speed = {.up = 20e9, .down = 20e9, .memory = 0.6e12, .flops = 1e12, .sms = 8, .threads = 2};
         struct gg_plan plan;
-        if (!gg_plan_make(&plan, &p, any(4 << 20, 40 << 20), &speed))
+        const int64_t budget = any(4 << 20, 40 << 20);
+        if (!gg_plan_make(&plan, &p, budget, &speed))
             continue;
+        CHECK((plan.blocks == 1) == (gg_plan_whole(&p) <= budget) && plan.bytes <= budget);
         in_blocks += plan.blocks > 2;
         check_reuse(&plan);
         check_traffic(&plan);
