@@ -24,8 +24,7 @@ static struct {
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes, slots_given;
-    bool sought;                /* page-locked memory for the slots has been asked for */
-    struct gg_device *slots_of; /* the device in whose context that memory is */
+    struct gg_device *slots_of; /* the device in whose context the slots' memory is; NULL: there is none */
     double given_at;
     bool watched; /* the thread watch() runs */
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
@@ -73,7 +72,6 @@ static bool forget_gone(const struct gg_device *there)
     if (g.lanes_taken || !gg_gpu_is_gone(g.slots_of))
         return false;
     g.slots_of = NULL;
-    g.sought = false;
     return true;
 }
 
@@ -186,14 +184,12 @@ static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
         lane->pinned = NULL;
         lane->pinned_bytes = 0;
     }
-    g.sought = g.sought && g.slots_of; /* if there was no memory for them, there may be now */
     if (g.slots_of && g.lanes_taken == count && !gg_gpu_is_gone(g.slots_of) && gg_gpu_enter(g.slots_of)) {
         gg_gpu_pinned_free(g.slots[0].memory); /* all slots are one allocation */
         gg_gpu_leave();
         given += GG_SLOTS * g.slot_bytes;
         g.slots_of = NULL;
         g.slot_bytes = 0;
-        g.sought = false;
     }
     return given;
 }
@@ -352,8 +348,7 @@ bool gg_lane_grow_events(struct gg_lane *lane, int count)
 int64_t gg_slot_bytes(struct gg_lane *lane)
 {
     pthread_mutex_lock(&g.lock);
-    if (!g.sought) {
-        g.sought = true;
+    if (!g.slots_of) { /* also if it was refused before: others may have given memory back */
         /* half of the limit; the other half is for the lanes' own buffers */
         int64_t bytes = gg_min(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
         bytes = bytes < slot_least ? slot_least : bytes;

@@ -159,6 +159,19 @@ static void failing(void)
             CHECK(exact_square(s, 400, 1) == 0, "after %s was not permitted: wrong", refused[i]);
         CHECK(gpu_calls() > before, "the GPU was given up when %s was not permitted", refused[i]);
     }
+    void *c = malloc(2400 * 500 * sizeof(double));
+    for (int i = 0; i < 2; i++) { /* no page-locked memory, then memory again: with most of it in C the call is long */
+        release_memory();
+        driver->error = OUT_OF_MEMORY;
+        driver->mode = FAULT_FUNCTION;
+        driver->nth = asked("cuMemHostAlloc") + 1;
+        driver->function = i == 0 ? fault_function(driver, "cuMemHostAlloc") : -1;
+        const uint64_t before = gpu_calls();
+        CHECK(exact_gemm(s, 2400, 500, 6, c, 2400, 1) == 0 && gpu_calls() == before + i, "no page-locked memory: wrong");
+        driver->function = -1;
+        CHECK(exact_gemm(s, 2400, 500, 6, c, 2400, 2) == 0 && gpu_calls() == before + i + 1, "page-locked memory once refused: the GPU is left out");
+    }
+    free(c);
     printf("%d times the CPU computed the rest: %d failures\n", (int)parts, test_failures);
 }
 
