@@ -7,6 +7,7 @@
 #include "staged.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "copy.h"
 #include "job.h"
@@ -61,22 +62,31 @@ static bool prepare(struct gg_job *job)
     return job->committed != NULL;
 }
 
-/* Computes the chunks of C that are not committed on the CPU. */
+static void compute(const struct gg_gemm *p, struct gg_range rows, struct gg_range cols, const void *caller)
+{
+    struct gg_gemm q = *p;
+    q.m = gg_extent(rows);
+    q.n = gg_extent(cols);
+    q.a = gg_element(p, GG_A, rows.begin, 0);
+    q.b = gg_element(p, GG_B, 0, cols.begin);
+    q.c = gg_element(p, GG_C, rows.begin, cols.begin);
+    gg_real_gemm(&q, caller);
+}
+
+/* Computes the chunks of C that are not committed on the CPU; all of a step's at once if none is, because a chunk may be a single column, for which
+ * all of A is read. */
 static void recover(const struct gg_job *job, const void *caller)
 {
     for (int i = 0; i < job->plan->step_count; i++) {
         const int64_t count = gg_store_chunks(job, i);
+        if (count > 0 && !memchr(job->committed + job->store_base[i], 1, (size_t)count)) {
+            compute(job->p, job->plan->steps[i].rows, job->plan->steps[i].cols, caller);
+            continue;
+        }
         for (int64_t j = 0; j < count; j++) {
             const struct gg_chunk c = gg_store_chunk(job, i, j);
-            if (job->committed[c.index])
-                continue;
-            struct gg_gemm q = *job->p;
-            q.m = c.rows1 - c.rows0;
-            q.n = c.cols1 - c.cols0;
-            q.a = gg_element(job->p, GG_A, c.rows0, 0);
-            q.b = gg_element(job->p, GG_B, 0, c.cols0);
-            q.c = gg_element(job->p, GG_C, c.rows0, c.cols0);
-            gg_real_gemm(&q, caller);
+            if (!job->committed[c.index])
+                compute(job->p, (struct gg_range){c.rows0, c.rows1}, (struct gg_range){c.cols0, c.cols1}, caller);
         }
     }
 }
