@@ -4,17 +4,19 @@
 #include "cpus.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "real.h"
 
+enum { UNKNOWN, SOUGHT, FOUND };
+
 static struct {
-    pthread_once_t once;
+    _Atomic int state;
     cpu_set_t all;
-    int count;
     bool known;
-} g = {.once = PTHREAD_ONCE_INIT};
+} g;
 
 /* Adds the processors to which the OpenMP runtime whose functions are found here pins threads. */
 static void add_places(void *object)
@@ -35,31 +37,55 @@ static void add_places(void *object)
     }
 }
 
-/* The first thread's, unless OpenMP has pinned that. It fails beyond 1024. */
+/* The first thread's. False beyond 1024. */
+static bool first_threads(cpu_set_t *cpus) { return sched_getaffinity(getpid(), sizeof *cpus, cpus) == 0; }
+
+/* May OpenMP have pinned the first thread? Where nobody asked it to, its runtime is not asked either: one that has not been used yet would start. */
+static bool openmp_pins(void)
+{
+    static const char *const names[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (secure_getenv(names[i]))
+            return CPU_COUNT(&g.all) < sysconf(_SC_NPROCESSORS_ONLN);
+    return false;
+}
+
 static void find(void)
 {
-    const int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    g.known = sched_getaffinity(getpid(), sizeof g.all, &g.all) == 0;
     void *object;
+    g.known = first_threads(&g.all);
+    if (!g.known || !openmp_pins())
+        return;
     gg_loader_enter();
-    for (int i = 0; g.known && CPU_COUNT(&g.all) < online && !gg_loader_forked() && gg_loaded_object(i, &object); i++)
+    for (int i = 0; !gg_loader_forked() && gg_loaded_object(i, &object); i++)
         if (object) {
             add_places(object);
             dlclose(object);
         }
     gg_loader_leave();
-    g.count = g.known ? CPU_COUNT(&g.all) : online;
+}
+
+/* False while another thread is still looking, which must not be waited for: it waits for the loader's lock, and a library's constructor, which has
+ * that, may have called us. */
+static bool are_found(void)
+{
+    int state = UNKNOWN;
+    if (atomic_compare_exchange_strong(&g.state, &state, SOUGHT)) {
+        find();
+        atomic_store(&g.state, state = FOUND);
+    }
+    return state == FOUND;
 }
 
 int gg_cpus_count(void)
 {
-    pthread_once(&g.once, find);
-    return g.count;
+    cpu_set_t first;
+    const bool found = are_found(), known = found ? g.known : first_threads(&first);
+    return known ? CPU_COUNT(found ? &g.all : &first) : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 bool gg_cpus_spread(cpu_set_t *before)
 {
-    gg_cpus_count();
-    return g.known && sched_getaffinity(0, sizeof *before, before) == 0 && !CPU_EQUAL(before, &g.all) &&
+    return are_found() && g.known && sched_getaffinity(0, sizeof *before, before) == 0 && !CPU_EQUAL(before, &g.all) &&
            sched_setaffinity(0, sizeof g.all, &g.all) == 0;
 }

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* How many there are. The first call asks the dynamic loader: no lock of ours may be held. */
+/* How many there are. The first call, of this or the next, asks the dynamic loader: no lock of ours may be held, nor a pthread_once be under way. */
 int gg_cpus_count(void);
 
 /* True: until sched_setaffinity(0, sizeof *before, before) the calling thread may use all of them, and so may threads that are started meanwhile for

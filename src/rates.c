@@ -461,6 +461,11 @@ static void load(void)
 
 struct gg_rates *gg_rates(void)
 {
+    static _Atomic bool asked;
+    if (!atomic_load_explicit(&asked, memory_order_relaxed)) {
+        gg_cpus_count(); /* not by load(): other threads wait for that */
+        atomic_store_explicit(&asked, true, memory_order_relaxed);
+    }
     pthread_once(&g.once, load);
     return &g.rates;
 }
