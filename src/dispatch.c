@@ -2,6 +2,8 @@
  * Called by serve.c for calls, by explain.c, info.c and tune.c for predictions; tested by tests/t_dispatch.c without a GPU. */
 #include "dispatch.h"
 
+#include "operand.h"
+
 /* Similar calls stay on their side until the other is this much faster: moving between two equally fast sides gains nothing. */
 static const double HYSTERESIS = 1.1;
 
@@ -40,19 +42,15 @@ static struct gg_decision too_small(const struct gg_gemm *p, const struct gg_rat
     return d;
 }
 
-/* Could any memory hold `lines` lines, `ld` apart? If not, byte counts overflow, and the later stages are not made for that. Nothing is `ld` away
- * from the last line. */
-static bool is_possible(enum gg_type type, int64_t lines, int64_t extent, int64_t ld)
+/* Could any memory hold this operand? If not, byte counts overflow, and the later stages are not made for that. */
+static bool is_possible(const struct gg_gemm *p, enum gg_operand x)
 {
-    const double size = (double)gg_size(type);
-    return size * (double)ld <= 0x1p61 && size * ((double)ld * (double)(lines - 1) + (double)extent) < 0x1p60;
+    return (double)gg_size(p->type) * (double)gg_ld(p, x) <= 0x1p61 && gg_span(p, x) < 0x1p60; /* nothing is ld away from the last line */
 }
 
 static bool are_possible(const struct gg_gemm *p)
 {
-    return is_possible(p->type, p->n, p->m, p->ldc) &&
-           (gg_is_empty(p) || (is_possible(p->type, p->a_kmajor ? p->m : p->k, p->a_kmajor ? p->k : p->m, p->lda) &&
-                               is_possible(p->type, p->b_kmajor ? p->n : p->k, p->b_kmajor ? p->k : p->n, p->ldb)));
+    return is_possible(p, GG_C) && (gg_is_empty(p) || (is_possible(p, GG_A) && is_possible(p, GG_B)));
 }
 
 /* The reason why the GPU can serve no call, or GG_OK. */

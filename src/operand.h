@@ -11,10 +11,24 @@ static inline bool gg_second_contiguous(const struct gg_gemm *p, enum gg_operand
     return x == GG_A ? p->a_kmajor : x == GG_B ? !p->b_kmajor : false;
 }
 
-/* Bytes from one contiguous line to the next. */
+/* From one contiguous line to the next: elements, and bytes. */
+static inline int64_t gg_ld(const struct gg_gemm *p, enum gg_operand x)
+{
+    return x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc;
+}
+
 static inline int64_t gg_leading(const struct gg_gemm *p, enum gg_operand x)
 {
-    return (x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc) * (int64_t)gg_size(p->type);
+    return gg_ld(p, x) * (int64_t)gg_size(p->type);
+}
+
+/* Bytes from an operand's first element to the end of its last: its lines, `ld` apart, but for what follows the last. A double, because the sizes of
+ * a call that must be refused may be beyond 64 bits. */
+static inline double gg_span(const struct gg_gemm *p, enum gg_operand x)
+{
+    const int64_t rows = x == GG_B ? p->k : p->m, cols = x == GG_A ? p->k : p->n;
+    const bool second = gg_second_contiguous(p, x);
+    return (double)gg_size(p->type) * ((double)gg_ld(p, x) * (double)((second ? rows : cols) - 1) + (double)(second ? cols : rows));
 }
 
 static inline char *gg_element(const struct gg_gemm *p, enum gg_operand x, int64_t row, int64_t col)

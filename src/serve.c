@@ -75,14 +75,6 @@ void gg_conclude(struct gg_record *record, double start, double declined)
     gg_fp_write(fp);
 }
 
-/* Bytes from an operand's first element to the end of its last. A double, because the product of absurd sizes must not wrap round. */
-static double span_of(const struct gg_gemm *p, enum gg_operand x)
-{
-    const bool second = gg_second_contiguous(p, x);
-    const int64_t rows = x == GG_B ? p->k : p->m, cols = x == GG_A ? p->k : p->n, ld = x == GG_A ? p->lda : x == GG_B ? p->ldb : p->ldc;
-    return (double)gg_size(p->type) * ((double)ld * (double)((second ? rows : cols) - 1) + (double)(second ? cols : rows));
-}
-
 /* Finds where the operands are, and the device to serve them: the one that holds C, else B, else A, else the default one. Managed memory can be used
  * by any device, so one that holds another operand is preferred; but not where the call's stream is the program's (in_stream), which belongs to the
  * device on which C is used. */
@@ -94,7 +86,7 @@ static struct gg_device *locate(const struct gg_gemm *p, bool in_stream, struct 
         where[x] = (struct gg_location){.place = GG_HOST};
         if (pointer_mode != GPUGEMM_POINTER_HOST)
             where[x] = gg_gpu_locate(pointers[x]);
-        if (where[x].place == GG_PINNED && !gg_gpu_is_whole(pointers[x], span_of(p, (enum gg_operand)x))) /* registered in part, or in pieces */
+        if (where[x].place == GG_PINNED && !gg_gpu_is_whole(pointers[x], gg_span(p, (enum gg_operand)x))) /* registered in part, or in pieces */
             where[x].place = GG_HOST;
         if (where[x].place >= GG_MANAGED && (!home || where[x].place >= home->place || (in_stream && x == 2)))
             home = &where[x];

@@ -1,11 +1,12 @@
 /* t_api.c — the contract of gpugemm.h, as far as it can be tested without a GPU: the status of every illegal argument, C untouched; what is read and
  * written when m, n, k, alpha or beta is 0; the settings of a thread; counts, decisions and explanations, also for programs compiled with smaller or
- * larger structures.
+ * larger structures; the program's arithmetic.
  *
  *   t_api [--lib PATH] */
 #include "test.h"
 
 #include <dlfcn.h>
+#include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
 
@@ -230,6 +231,23 @@ static void check_numbers(void)
     }
 }
 
+/* What the library computes for itself raises no flag of the program's, not even where inexact is trapped. */
+static void check_arithmetic(void)
+{
+    for (int trapped = 0; trapped < 2; trapped++) {
+        struct gpugemm_decision decision;
+        feclearexcept(FE_ALL_EXCEPT);
+        if (trapped)
+            feenableexcept(FE_INEXACT);
+        api.gpugemm_warmup();
+        api.gpugemm_explain("dgemm", N, T, 333, 333, 333, 0, 0, NULL, &decision, sizeof decision);
+        char *text = api.gpugemm_info();
+        fedisableexcept(FE_INEXACT);
+        CHECK(!fetestexcept(FE_ALL_EXCEPT), "gpugemm_warmup, _explain or _info raised a flag");
+        free(text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     void *library = dlopen(argc > 2 ? argv[2] : "build/libgpugemm.so", RTLD_NOW | RTLD_LOCAL);
@@ -249,6 +267,7 @@ int main(int argc, char **argv)
     check_words();
     check_records();
     check_explanations();
+    check_arithmetic();
     check_numbers();
     printf("%d failures\n", test_failures);
     return test_failures != 0;

@@ -343,10 +343,8 @@ static void *first(void *unused)
     static const double one = 1, x[64];
     const int n = 8;
     cpu_set_t set, after;
-    sched_getaffinity(0, sizeof set, &set);
-    for (int cpu = 0, found = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &set) && found++)
-            CPU_CLR(cpu, &set);
+    CPU_ZERO(&set);
+    CPU_SET(sched_getcpu(), &set);
     sched_setaffinity(0, sizeof set, &set);
     fesetround(FE_UPWARD);
     dgemm_("N", "N", &n, &n, &n, &one, x, &n, x, &n, &one, c, &n);
