@@ -50,7 +50,8 @@ enum gpugemm_transpose { GPUGEMM_NO_TRANS = 111, GPUGEMM_TRANS = 112, GPUGEMM_CO
  * stream: a cudaStream_t or CUstream; NULL is the legacy default stream.
  * When A, B and C are all in device or managed memory the call is asynchronous: it enqueues work on `stream` and returns. It can be
  * captured in a CUDA graph (call once outside capture, on the same stream with the same shapes, first: the workspace does not grow
- * inside it). Graphs captured on one stream share its workspace: they must not run at the same time, nor beside other calls on that
+ * inside it; where it does, between captures, the call may wait for all work on the GPU, as cuMemFree does: make the largest call of a
+ * stream first). Graphs captured on one stream share its workspace: they must not run at the same time, nor beside other calls on that
  * stream. A stream whose first call is captured may get the workspace of a destroyed one that had its handle, and share it with that
  * one's graphs. A captured workspace stays until the process ends. The stream must belong to the device that holds C; operands on
  * another GPU are copied over. Managed memory is used on the GPU of the current context.

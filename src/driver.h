@@ -33,6 +33,7 @@ struct gg_workspace {
     gg_stream stream;
     unsigned long long id; /* of the stream, plus 1. Needed because the handle of a destroyed stream is reused, and CU_STREAM_PER_THREAD is every
                             * thread's */
+    pid_t thread;          /* whose own stream that is, if it is CU_STREAM_PER_THREAD; else 0 */
     void *memory;
     size_t bytes;
     int words;     /* of its first WORDS words, how many have been given away; WORDS: they must be cleared before more are given to calls */

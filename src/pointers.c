@@ -142,9 +142,9 @@ bool gg_gpu_is_whole(const void *pointer, double bytes)
 struct gg_location gg_gpu_locate(const void *pointer)
 {
     struct gg_location where = {.place = GG_HOST, .ordinal = -1};
-    if (!pointer || !gg_gpu_loaded() || gg_gpu_state() == GG_GPU_FORKED)
+    if (!pointer || !gg_gpu_loaded())
         return where;
-    if (!gg_driver_load()) { /* the program uses CUDA, but this library cannot */
+    if (gg_gpu_state() == GG_GPU_FORKED || !gg_driver_load()) { /* the program, or the one it was forked from, uses CUDA, but this library cannot */
         where.place = is_readable(pointer) ? GG_HOST : GG_DEVICE;
         return where;
     }

@@ -164,6 +164,10 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     const bool to_nearest = gg_fp_rounds_to_nearest(fp);
     struct gg_location where[3];
     struct gg_facts facts;
+    if (p->m == 0 || p->n == 0) { /* wherever the operands are, which may all be NULL */
+        record->reason = GG_EMPTY;
+        return true;
+    }
     struct gg_device *dev = gather(request, to_nearest, where, &facts);
     if (!on_gpu && !request->wait && !gg_gpu_await(request->stream)) {
         record->reason = GG_IN_PLACE;
@@ -189,7 +193,7 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
         gg_rates_hold(d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
     if (d.path == GG_PATH_CPU) {
-        if (d.reason == GG_EMPTY && !on_gpu) { /* otherwise m = 0, n = 0 or beta = 1, and C stays as it is */
+        if (d.reason == GG_EMPTY && !on_gpu) { /* otherwise beta = 1, and C stays as it is */
             gg_fp_write(fp);
             gg_real_scale(p);
         }

@@ -437,6 +437,8 @@ int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch)
 
 bool gg_chain_decline(struct gg_device *dev, gg_stream stream)
 {
+    if (gg_gpu_stream_capturing(stream)) /* nobody asks who serves such a call, and the word is in memory that is not the graph's */
+        return true;
     uint32_t *const word = gg_gpu_word(dev, stream, true);
     return !word || gg_gpu_fill(word, 0xff, sizeof *word, stream);
 }

@@ -2,6 +2,10 @@
  * stream. Called by device.c, launch.c, tensor.c and the staged path, between gg_gpu_enter and gg_gpu_leave. */
 #include "driver.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "../cuda/kernel.h"
 #include "kernels.h"
 
@@ -223,7 +227,17 @@ enum { HEADER = 4 * (WORDS + GG_FLAGS) };
 
 static bool is_own(const struct gg_device_state *state, const struct gg_workspace *w) { return w >= state->workspaces + FOR_PROGRAMS; }
 
-/* The stream's workspace, or the one to be replaced by it, which may have belonged to another stream with the same handle. Under the lock. */
+/* Has the thread ended? The kernel may give its number to another, and then this one's workspace waits until that has ended, too. */
+static bool has_ended(pid_t thread)
+{
+    const int saved = errno;
+    const bool ended = syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return ended;
+}
+
+/* The stream's workspace, or the one to be replaced by it, which may have belonged to another stream with the same handle. Each thread's own stream
+ * is a new one: it replaces that of a thread which has ended, or programs with a thread for each task would keep one for each. Under the lock. */
 static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_stream stream, unsigned long long id)
 {
     struct gg_workspace *oldest = &state->workspaces[0];
@@ -233,6 +247,9 @@ static struct gg_workspace *workspace_of(struct gg_device_state *state, gg_strea
         if (!is_own(state, w) && w->used < oldest->used)
             oldest = w;
     }
+    for (struct gg_workspace *w = state->workspaces; stream == CU_STREAM_PER_THREAD && w < state->workspaces + FOR_PROGRAMS; w++)
+        if (w->memory && w->thread && has_ended(w->thread))
+            return w;
     return oldest;
 }
 
@@ -241,14 +258,22 @@ static bool is_of(const struct gg_workspace *w, gg_stream stream, unsigned long 
     return w->stream == stream && (w->id == id || (id == 0 && stream != CU_STREAM_PER_THREAD));
 }
 
-/* Finds a stream's id, plus 1. Asking a stream that is being captured would end the capture: then the id is 0, unknown, and the handle alone
- * identifies the stream. False: the driver failed. */
-static bool identify(gg_stream stream, bool capturing, unsigned long long *id)
+/* Finds a stream's id, plus 1. Asking a stream that is being captured would end the capture: then it is what it was when this thread's own stream was
+ * asked last, or 0, unknown, and the handle alone identifies the stream. False: the driver failed. */
+static bool identify(const struct gg_device_state *state, gg_stream stream, bool capturing, unsigned long long *id)
 {
-    *id = 0;
-    if (!capturing && !GG_CU(cuStreamGetId, stream, id))
+    static _Thread_local struct {
+        unsigned long long context, id;
+    } own;
+    const bool per_thread = stream == CU_STREAM_PER_THREAD;
+    *id = per_thread && own.context == state->id ? own.id : 0;
+    if (capturing)
+        return true;
+    if (!GG_CU(cuStreamGetId, stream, id))
         return false;
-    *id += !capturing;
+    ++*id;
+    if (per_thread)
+        own.context = state->id, own.id = *id;
     return true;
 }
 
@@ -272,7 +297,7 @@ bool gg_gpu_reserve_workspaces(struct gg_device *dev, const gg_stream streams[],
     struct gg_workspace own[WORKSPACES - FOR_PROGRAMS];
     for (int i = 0; i < count; i++) {
         own[i] = (struct gg_workspace){.stream = streams[i]};
-        if (!identify(streams[i], false, &own[i].id))
+        if (!identify(state, streams[i], false, &own[i].id))
             return false;
     }
     pthread_mutex_lock(&state->lock);
@@ -312,7 +337,7 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
     struct gg_device_state *state = gg_state_of(dev);
     const bool capturing = gg_gpu_stream_capturing(stream);
     unsigned long long id;
-    if (!identify(stream, capturing, &id))
+    if (!identify(state, stream, capturing, &id))
         return NULL;
     pthread_mutex_lock(&state->lock);
     struct gg_workspace *mine = workspace_of(state, stream, id);
@@ -328,7 +353,11 @@ void *gg_gpu_workspace(struct gg_device *dev, gg_stream stream, size_t bytes)
             memory = gg_gpu_alloc(size);
         }
         if (memory)
-            *mine = (struct gg_workspace){.stream = stream, .id = id, .memory = memory, .words = FOR_CALLS};
+            *mine = (struct gg_workspace){.stream = stream,
+                                          .id = id,
+                                          .thread = stream == CU_STREAM_PER_THREAD ? (pid_t)syscall(SYS_gettid) : 0,
+                                          .memory = memory,
+                                          .words = FOR_CALLS};
         mine->bytes = memory && gg_gpu_clear(memory, HEADER, stream) ? size - HEADER : 0;
     }
     const bool have = is_of(mine, stream, id) && mine->memory;
@@ -373,7 +402,7 @@ uint32_t *gg_gpu_word(struct gg_device *dev, gg_stream stream, bool next)
     struct gg_device_state *state = gg_state_of(dev);
     const bool capturing = gg_gpu_stream_capturing(stream);
     unsigned long long id;
-    if (!identify(stream, capturing, &id))
+    if (!identify(state, stream, capturing, &id))
         return NULL;
     pthread_mutex_lock(&state->lock);
     struct gg_workspace *mine = workspace_of(state, stream, id);

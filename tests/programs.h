@@ -1,4 +1,4 @@
-/* programs.h — for t_cuda.c and t_gpus.c, whose test cases are programs that use CUDA themselves, each in a process of its own. */
+/* programs.h — for t_cuda.c, t_gpus.c and t_scratch.c, whose test cases are programs that use CUDA themselves, each in a process of its own. */
 #ifndef PROGRAMS_H
 #define PROGRAMS_H
 

@@ -78,6 +78,7 @@ on_fake "FP64's chain in blocks" FAKE_CUDA_MEMORY=160000000 GPUGEMM_KERNEL=tenso
 on_fake "little memory" FAKE_CUDA_MEMORY=3000000 GPUGEMM_PINNED_MEMORY=1M GPUGEMM_THREADS=1 "$bin/fuzz" --calls "$calls" --seed 2
 on_fake "small tiles" GPUGEMM_GPU_MEMORY=2M GPUGEMM_PINNED_MEMORY=1M "$bin/t_values" --residual "${RESIDUAL:-700}"
 on_fake "values and strips of C" "$bin/t_values" --expect-gpu --residual 385
+on_fake "what is kept for streams" GPUGEMM_KERNEL=tensor_fp16 "$bin/t_scratch"
 on_fake threads "$bin/t_threads" --expect-gpu
 on_fake "beside CUDA" GPUGEMM_MODE=auto "$bin/t_beside"
 on_fake "beside CUDA, on the CPU" GPUGEMM_MODE=cpu "$bin/t_beside"
