@@ -11,9 +11,17 @@
 #include "kernels.h"
 #include "trace.h"
 
+enum {
+#define GG_OPTION(field, name, ...) OPTION_##field,
+#include "config.def"
+#undef GG_OPTION
+    OPTIONS
+};
+
 static struct {
     pthread_once_t once;
     struct gg_config config;
+    char *texts[OPTIONS]; /* as they were read; NULL: not in force */
 } g = {.once = PTHREAD_ONCE_INIT};
 
 _Atomic(const struct gg_config *) gg_config_in_force;
@@ -97,7 +105,7 @@ static bool read_BYTES(const char *text, int64_t *value)
 
 static bool read_COUNT(const char *text, int64_t *value)
 {
-    return read_BYTES(text, value) && *value <= 1024;
+    return read_BYTES(text, value) && *value <= GG_MAX_THREADS;
 }
 
 void gg_config_fill(struct gg_config *config, char *(*get)(const char *name))
@@ -128,6 +136,10 @@ static void read_environment(void)
     const locale_t theirs = gg_use_points(); /* strcasecmp goes by the locale: in a Turkish one STRICT is not strict */
     gg_config_fill(&g.config, secure_getenv);
     gg_use_theirs(theirs);
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *const text = g.config.refused >> i & 1 ? NULL : secure_getenv(gg_options[i].name);
+        g.texts[i] = text ? strdup(text) : NULL;
+    }
     const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all that point into it */
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (*texts[i]) /* programs write over the environment (setproctitle) */
@@ -145,6 +157,12 @@ int gg_next_device(const char **list)
         return -1;
     *list = *at ? at + 1 : at;
     return (int)ordinal;
+}
+
+const char *gg_config_text(int option)
+{
+    gg_config();
+    return g.texts[option] ? g.texts[option] : "";
 }
 
 const struct gg_config *gg_config_read(void)

@@ -10,6 +10,8 @@
 
 enum gg_mode { GG_MODE_AUTO, GG_MODE_GPU, GG_MODE_CPU };
 
+enum { GG_MAX_THREADS = 64 }; /* of GPUGEMM_THREADS */
+
 struct gg_config {
 #define GG_MODE_T enum gg_mode
 #define GG_PRECISION_T enum gg_precision
@@ -23,6 +25,9 @@ struct gg_config {
 #undef GG_OPTION
     unsigned refused; /* one bit per option, the first row's the lowest: its value could not be read */
 };
+
+/* What the environment had for an option when it was read, if that is in force; "": the default is. */
+const char *gg_config_text(int option);
 
 /* The options in force. The first call reads the environment; thread-safe, and afterwards a load. */
 extern _Atomic(const struct gg_config *) gg_config_in_force;

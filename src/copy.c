@@ -23,7 +23,6 @@
 #include "gpu.h"
 #include "trace.h"
 
-enum { MAX_THREADS = 64 };
 static const double poll_in_call = 500e-6, poll_after_call = 50e-6; /* seconds */
 
 /* A hand that holds this belongs to a thread that looks for work; NULL: to one that does not. */
@@ -44,7 +43,7 @@ static struct {
     _Atomic int on[CPU_SETSIZE]; /* by processor: how many callers and awake copy threads are on it */
     struct {
         _Alignas(128) _Atomic(struct gg_copy *) hand;
-    } of[MAX_THREADS];
+    } of[GG_MAX_THREADS];
 } g = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .work = PTHREAD_COND_INITIALIZER, .tail = &g.head};
 
 /* ---- copying ------------------------------------------------------------------------------------------------------------------------------ */
@@ -397,7 +396,7 @@ int gg_copy_start(void)
                           * processors, 12 and 14: sgemm 8192 NT 21 ms and 14.8, NN 14.6 and 13.8, dgemm 4096 6.7 and 6.5); the caller has a
                           * processor, too */
             wanted = have <= 8 ? have : gg_max(GG_FEW_COPIERS, gg_min(14, have - 2));
-        while (g.threads < wanted && g.threads < MAX_THREADS && gg_thread_start(copy_thread, &g.of[g.threads].hand))
+        while (g.threads < wanted && g.threads < GG_MAX_THREADS && gg_thread_start(copy_thread, &g.of[g.threads].hand))
             g.threads++;
     }
     int threads = g.threads;

@@ -97,7 +97,7 @@ static const struct gg_kernel *tier(const struct gg_arch *arch, int i)
 {
     const struct gg_kernel *ffma = NULL, *head = NULL;
     for (const struct gg_kernel *row = gg_kernels; row < gg_kernels + gg_kernel_count; row++)
-        if (row->type == GG_S && row->role < GG_TENSOR && gg_runs(row, arch) && (!ffma || row->rate > ffma->rate))
+        if (row->type == GG_S && row->role < GG_SKINNY && gg_runs(row, arch) && (!ffma || row->rate > ffma->rate)) /* for any shape */
             ffma = row;
     for (const struct gg_kernel *row = gg_kernels; ffma && row < gg_kernels + gg_kernel_count; row++) {
         if ((row->role != GG_TENSOR && row->role != GG_TENSOR_MMA) || !gg_runs(row, arch) || gg_rate(row, arch) <= gg_rate(ffma, arch))
@@ -132,23 +132,17 @@ static void print_tiers(FILE *out)
 {
     const struct gg_device *dev = gg_gpu_default();
     const struct gg_kernel *row;
-    for (int i = 0; dev && (row = tier(&dev->arch, i)); i++)
+    int i = 0;
+    for (; dev && (row = tier(&dev->arch, i)); i++)
         fprintf(out, "%s %s %.0f TFLOP/s", i ? "," : "Tiers     ", row->name, 1e-12 * rate(row, &dev->arch));
-    fputs(dev ? ", the last in FP32 multiply-adds: their main loops\n" : "", out);
-}
-
-/* The value of an option in the environment, if it is in force; "": the default is. */
-static const char *in_force(int option)
-{
-    const char *value = secure_getenv(gg_options[option].name);
-    return value && !(gg_config()->refused >> option & 1) ? value : "";
+    fputs(i ? ", the last in FP32 multiply-adds: their main loops\n" : "", out);
 }
 
 static void print_options(FILE *out)
 {
     fprintf(out, "\n%-22s %-22s %s\n", "Environment", "value", "meaning");
     for (int i = 0; i < gg_option_count; i++) {
-        const char *value = in_force(i);
+        const char *value = gg_config_text(i);
         fprintf(out, "%-22s ", gg_options[i].name);
         const int width = *value ? fprintf(out, "%s", value) : fprintf(out, "(%s)", gg_options[i].fallback);
         fprintf(out, "%*s %s\n", width < 22 ? 22 - width : 0, "", gg_options[i].meaning);
@@ -214,7 +208,7 @@ static void print_json(FILE *out)
     const int64_t from_s = first_on_gpu(GG_S, &f, &d), from_d = first_on_gpu(GG_D, &f, &d); /* 0: none */
     fprintf(out, "\"square_from\": {\"sgemm\": %lld, \"dgemm\": %lld}, \"options\": {", (long long)from_s, (long long)from_d);
     for (int i = 0; i < gg_option_count; i++)
-        put_string(out, gg_options[i].name, in_force(i), i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");
+        put_string(out, gg_options[i].name, gg_config_text(i), i + 1 < gg_option_count ? ", " : "}, \"kernels\": [");
     for (int i = 0, count = 0; i < gg_kernel_count; i++)
         if (gg_kernels[i].role < GG_SCALE)
             fprintf(out, "%s\"%s\"", count++ ? ", " : "", gg_kernels[i].name);

@@ -362,20 +362,31 @@ static bool is_newer(void)
     return found && strcmp(when, "never") != 0 && strcmp(when, g.kept) != 0;
 }
 
+/* A reader sees the old file or the new one, whole. All is known before the new one is made, because a process that ends meanwhile leaves it. */
+static bool replace_file(const char *text, size_t length)
+{
+    char temporary[540];
+    struct gg_signals signals;
+    make_folders();
+    snprintf(temporary, sizeof temporary, "%s.XXXXXX", g.path);
+    gg_hold_signals(&signals);
+    const int fd = mkostemp(temporary, 02000000 /* O_CLOEXEC */);
+    bool good = fd >= 0 && write(fd, text, length) == (ssize_t)length;
+    good = fd >= 0 && close(fd) == 0 && good && rename(temporary, g.path) == 0;
+    if (fd >= 0 && !good)
+        unlink(temporary);
+    gg_let_signals(&signals);
+    return good;
+}
+
 bool gg_rates_save(void)
 {
     struct gg_rates *rates = gg_rates();
-    char temporary[540];
+    char *text = NULL;
+    size_t length = 0;
     int saved = errno;
-    if (!g.path[0])
-        return false;
-    make_folders();
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", g.path);
-    int fd = mkostemp(temporary, 02000000 /* O_CLOEXEC */);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *file = g.path[0] ? open_memstream(&text, &length) : NULL;
     if (!file) {
-        if (fd >= 0)
-            close(fd);
         errno = saved;
         return false;
     }
@@ -392,12 +403,10 @@ bool gg_rates_save(void)
     fprintf(file, "end\n");
     gg_use_theirs(theirs);
     bool good = !ferror(file);
-    good = fclose(file) == 0 && good;
-    good = good && rename(temporary, g.path) == 0; /* a reader sees the old file or the new one, whole */
+    good = fclose(file) == 0 && good && replace_file(text, length);
+    free(text);
     if (good)
         strcpy(g.kept, g.measured);
-    else
-        unlink(temporary);
     errno = saved;
     return good;
 }
@@ -405,7 +414,8 @@ bool gg_rates_save(void)
 void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds)
 {
     const double most = 90; /* read_line believes none of 100 */
-    atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model, most), memory_order_relaxed);
+    if (model > 0)          /* without a kernel for this GPU nothing is predicted */
+        atomic_store_explicit(&gg_rates()->seen[who][p->type][gg_shape(p)][gg_work(p)], bounded(seconds / model, most), memory_order_relaxed);
 }
 
 /* What calls took on the GPU, as multiples of predictions for another GPU or link. */

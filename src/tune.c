@@ -124,9 +124,7 @@ static double time_call(const struct gg_gemm *p, bool cpu, double most)
             return 0;
         double seconds = gg_now() - start;
         best = i < 2 || seconds < best ? seconds : best; /* the first call wakes threads, loads kernels and touches pages */
-        if (gg_now() - begun > most && i > 1)
-            break;
-        if (seconds > most)
+        if (i > 0 && (seconds > most || gg_now() - begun > most))
             break;
     }
     return best;
@@ -228,7 +226,7 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
         for (int i = 0; i < ROWS; i++)
             print(out, &rows[i]);
         bool saved = gg_rates_save();
-        fprintf(out, "\n%s %s\n", saved ? "Kept for this machine in" : "Not kept:", saved ? gg_rates_file() : "no folder for it can be written");
+        fprintf(out, "\n%s %s\n", saved ? "Kept for this machine in" : "Not kept:", saved ? gg_rates_file() : "it cannot be written");
         if (progress)
             progress(1, "", argument);
     } else if (out) {

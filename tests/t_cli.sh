@@ -44,6 +44,19 @@ fi
 json "x['options'].keys() >= {'GPUGEMM_MODE'} and x['cpu_blas'] and x['rates']['to_gpu'] > 1e8 and (x['gpu'] is None) == (x['square_from']['dgemm'] == 0)" info --json
 GPUGEMM_DEVICES=0,x GPUGEMM_MODE=fast json 'not x["options"]["GPUGEMM_DEVICES"] and not x["options"]["GPUGEMM_MODE"]' info --json # the defaults are in force
 GPUGEMM_STATS=$'/a "\\\001\303\251\377' json 'x["options"]["GPUGEMM_STATS"] == "/a \"\\\x01\xe9\ufffd"' info --json # JSON is UTF-8, a path need not be
+python3 - "$LIB" << 'END' || fail "info shows options that came too late"
+import ctypes, json, os, sys
+library = ctypes.CDLL(sys.argv[1])
+library.gpugemm_info_json.restype = ctypes.c_char_p
+options = lambda: json.loads(library.gpugemm_info_json())['options']
+before = options()
+os.environ['GPUGEMM_MODE'] = 'cpu'
+assert options() == before, options()
+END
+product='import ctypes; x = (ctypes.c_double * 1)(); one = ctypes.c_double(1); ctypes.CDLL(None).cblas_dgemm(102, 111, 111, 1, 1, 1, one, x, 1, x, 1, one, x, 1)'
+GPUGEMM_STATS= expect 0 '1 gemm calls' run python3 -c "$product" # an empty value is the default
+GPUGEMM_STATS=0 expect 0 '^done$' run python3 -c "$product; print('done')"
+grep -q 'gemm calls' "$work/out" && fail "GPUGEMM_STATS=0 gpugemm run: $(cat "$work/out")"
 blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
 GPUGEMM_BLAS=$blas expect 0 'CPU BLAS .*, named by GPUGEMM_BLAS' info
 GPUGEMM_MODE=fast expect 0 '^GPUGEMM_MODE +\(auto\) ' info # shows what is in force, not what was asked for

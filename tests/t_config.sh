@@ -16,11 +16,11 @@ expect_lines() { # expect_lines LEAST MOST VARIABLE=VALUE
     [ "$lines" = 0 ] || grep -qF -e "${3%%=*}" -e "${3#*=}" "$work/err" || fail "$3: the line does not tell: $(cat "$work/err")"
 }
 
-for value in GPUGEMM_MODE=auto GPUGEMM_MODE=cpu GPUGEMM_MODE= GPUGEMM_PINNED_MEMORY=16M GPUGEMM_THREADS=2 GPUGEMM_TRACE=0 GPUGEMM_STATS=0; do
+for value in GPUGEMM_MODE=auto GPUGEMM_MODE=cpu GPUGEMM_MODE= GPUGEMM_PINNED_MEMORY=16M GPUGEMM_THREADS=2 GPUGEMM_THREADS=64 GPUGEMM_TRACE=0 GPUGEMM_STATS=0; do
     expect_lines 0 0 "$value"
 done
 for value in GPUGEMM_MODE=banana GPUGEMM_GPU_MEMORY=12Q GPUGEMM_GPU_MEMORY=99999999999G GPUGEMM_PINNED_MEMORY=-5 GPUGEMM_PINNED_MEMORY=1Mb \
-    GPUGEMM_THREADS=many GPUGEMM_BLAS=/nonexistent/libblas.so GPUGEMM_BLAS="$0" \
+    GPUGEMM_THREADS=many GPUGEMM_THREADS=65 GPUGEMM_BLAS=/nonexistent/libblas.so GPUGEMM_BLAS="$0" \
     GPUGEMM_STATS=/nonexistent/stats.json GPUGEMM_TRACE=/nonexistent/trace GPUGEMM_KERNEL=no_such_kernel GPUGEMM_KERNEL=gg_pack_s \
     GPUGEMM_DEVICES=x GPUGEMM_DEVICES=0,x GPUGEMM_DEVICES=,; do
     expect_lines 1 1 "$value"

@@ -254,7 +254,11 @@ static void check_memory(void)
     gg_rates_see(GG_ON_GPU, &p, 1e-3, 1e-3);
     CHECK(*content == 6 && *since == 0);
     gg_rates_learn(GG_ON_GPU, &p, 1e-3, 1);
-    CHECK(*seen < 100);
+    const float most = *seen;
+    CHECK(most < 100);
+    *seen = 0.5f;
+    gg_rates_learn(GG_ON_GPU, &p, 0, 1); /* of what nothing was predicted nothing is learnt */
+    CHECK(*seen == 0.5f);
     static const char *const ends[] = {"took 1 0 0 20 50\ntook 0 1 3 63 0.02\nend\n", "took 1 0 0 20 50\n", "took 1 0 0 20 100\nend\n"};
     for (int i = 0; i < 3; i++) {
         static struct gg_rates found;

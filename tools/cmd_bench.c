@@ -193,29 +193,34 @@ int cmd_bench(int argc, char **argv)
         fprintf(stderr, "gpugemm: pictures need Python's matplotlib (apt install python3-matplotlib)\n");
         return CMD_UNAVAILABLE;
     }
+    static const char *const parts[2] = {"device", "host"};
+    const bool wanted[2] = {b.device, b.host};
+    char programs[2][PATH_MAX] = {"", ""};
+    for (int i = 0; i < 2; i++) {
+        const char *program = wanted[i] ? cmd_helper(i ? "host" : "bench") : "";
+        if (!program) {
+            fprintf(stderr, "gpugemm: the benchmark programs are not installed\n");
+            return CMD_UNAVAILABLE;
+        }
+        snprintf(programs[i], PATH_MAX, "%s", program);
+    }
     char folder[] = "/tmp/gpugemm-bench-XXXXXX", path[2][PATH_MAX];
     if (!mkdtemp(folder)) {
         perror("gpugemm: /tmp");
         return CMD_UNAVAILABLE;
     }
-    static const char *const parts[2] = {"device", "host"};
     int result = CMD_OK;
     for (int i = 0; i < 2; i++) {
         *path[i] = 0;
-        if (!(i ? b.host : b.device))
+        if (!wanted[i])
             continue;
-        const char *program = cmd_helper(i ? "host" : "bench");
-        if (!program) {
-            fprintf(stderr, "gpugemm: the benchmark programs are not installed\n");
-            return CMD_UNAVAILABLE;
-        }
         if (b.csv)
             name_part(path[i], b.csv, parts[i]);
         else
             snprintf(path[i], PATH_MAX, "%s/%s.csv", folder, parts[i]);
-        char *device[] = {(char *)program,   "--lib",     (char *)cmd_library(), "--sizes", (char *)b.sizes, "--types",  (char *)b.types, "--layouts",
+        char *device[] = {programs[0],       "--lib",     (char *)cmd_library(), "--sizes", (char *)b.sizes, "--types",  (char *)b.types, "--layouts",
                           (char *)b.layouts, "--seconds", (char *)b.seconds,     "--csv",   path[i],         "--commit", (char *)b.label, NULL};
-        char *host[] = {(char *)program, "--part",   "compare",       "--lib",     (char *)cmd_library(), "--sizes",
+        char *host[] = {programs[1],     "--part",   "compare",       "--lib",     (char *)cmd_library(), "--sizes",
                         (char *)b.sizes, "--types",  (char *)b.types, "--seconds", (char *)b.seconds,     "--csv",
                         path[i],         "--commit", (char *)b.label, NULL};
         int status = run_program(i ? host : device, parts[i], i ? 0 : count_of(b.sizes) * count_of(b.layouts) * (int)strlen(b.types));

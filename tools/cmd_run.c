@@ -199,6 +199,7 @@ int cmd_run(int argc, char **argv)
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
     if (r.report)
         return run_for_report(&r);
-    setenv("GPUGEMM_STATS", "1", 0);
+    const char *stats = getenv("GPUGEMM_STATS");
+    setenv("GPUGEMM_STATS", "1", stats && !*stats /* which is the default, too */);
     return start(r.program);
 }

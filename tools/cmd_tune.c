@@ -38,7 +38,7 @@ int cmd_tune(int argc, char **argv)
         return CMD_UNAVAILABLE;
     }
     fputs(text, stdout);
-    bool tuned = strncmp(text, "Nothing", 7) != 0;
+    const int status = !strncmp(text, "Nothing", 7) ? CMD_UNAVAILABLE : strstr(text, "\nNot kept:") ? CMD_CANNOT_CREATE : CMD_OK;
     free(text);
-    return tuned ? CMD_OK : CMD_UNAVAILABLE;
+    return status;
 }

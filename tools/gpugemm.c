@@ -128,7 +128,7 @@ int main(int argc, char **argv)
                "  tune     measure this machine, for decisions that fit it from the first call on\n"
                "  bench    compare with the CPU BLAS, cuBLAS, cublasXt and NVBLAS; tables and pictures\n\n"
                "Exit status: 0 done; 1 a check failed; 64 wrong usage; 69 no library, or no GPU where one is needed; run: the program's own, "
-               "126 and 127 when it cannot be started, or 73 when its report cannot be written."};
+               "126 and 127 when it cannot be started; 73 when standard output, a report or the measurements cannot be written."};
     char **rest = NULL, name[64];
     argp_err_exit_status = CMD_USAGE;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &rest);
