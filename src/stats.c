@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,36 +61,55 @@ _Thread_local struct gg_last gg_last;
 
 static size_t file_size(void) { return (size_t)(MAX_ROWS + 2) * ROW_WIDTH; }
 
-/* Writes one line of the file: exactly ROW_WIDTH characters, padded with spaces. */
-static void put_line(int line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put_line(int line, const char *format, ...)
+/* One line of the file: exactly ROW_WIDTH characters, padded with spaces. */
+struct line {
+    char text[ROW_WIDTH];
+};
+static struct line line_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static struct line line_of(const char *format, ...)
 {
-    char text[ROW_WIDTH + 1];
+    struct line line;
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
+    int n = vsnprintf(line.text, ROW_WIDTH, format, args);
     va_end(args);
     n = n < 0 ? 0 : n < ROW_WIDTH ? n : ROW_WIDTH - 1;
-    memset(text + n, ' ', (size_t)(ROW_WIDTH - 1 - n));
-    text[ROW_WIDTH - 1] = '\n';
-    memcpy(g.file + (size_t)line * ROW_WIDTH, text, ROW_WIDTH);
+    memset(line.text + n, ' ', (size_t)(ROW_WIDTH - 1 - n));
+    line.text[ROW_WIDTH - 1] = '\n';
+    return line;
 }
 
-/* Brings the file up to date with row i; -1: with the totals alone. */
-static void put_row(int i)
+/* Writes the file's first line and one more. By the kernel where it may: if somebody has shortened the file, a store into the mapping would end the
+ * program. */
+static void put_lines(const struct line *first, int at, const struct line *other)
+{
+    char *const to[] = {g.file, g.file + (size_t)at * ROW_WIDTH};
+    const struct iovec here[] = {{(void *)first, ROW_WIDTH}, {(void *)other, ROW_WIDTH}}, there[] = {{to[0], ROW_WIDTH}, {to[1], ROW_WIDTH}};
+    const int saved = errno;
+    if (process_vm_writev(getpid(), here, 2, there, 2, 0) < 0 && errno != EFAULT)
+        memcpy(to[0], first, ROW_WIDTH), memcpy(to[1], other, ROW_WIDTH);
+    errno = saved;
+}
+
+static struct line totals(void)
 {
     uint64_t cpu = g.total[GG_PATH_CPU], gpu = g.total[GG_PATH_DEVICE] + g.total[GG_PATH_STAGED];
-    put_line(0, "{\"library\": \"libgpugemm\", \"version\": \"%s\", \"pid\": %ld, \"calls\": %llu, \"gpu\": %llu, \"cpu\": %llu, \"routines\": [",
-             gpugemm_version(), (long)getpid(), (unsigned long long)(cpu + gpu), (unsigned long long)gpu, (unsigned long long)cpu);
-    if (i < 0)
-        return;
+    return line_of("{\"library\": \"libgpugemm\", \"version\": \"%s\", \"pid\": %ld, \"calls\": %llu, \"gpu\": %llu, \"cpu\": %llu, \"routines\": [",
+                   gpugemm_version(), (long)getpid(), (unsigned long long)(cpu + gpu), (unsigned long long)gpu, (unsigned long long)cpu);
+}
+
+/* Brings the file up to date with row i. */
+static void put_row(int i)
+{
     const struct row *r = &g.rows[i];
-    put_line(1 + i,
-             "%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, \"seconds\": %.6f, "
-             "\"regret\": %.6f, \"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld, \"not_certified_for\": \"%s\"}",
-             i ? ", " : "", r->type == GG_S ? 's' : 'd', gg_path_text(r->path), r->kernel ? r->kernel->name : "", gg_reason_text(r->reason),
-             (unsigned long long)r->calls, r->seconds, r->regret, r->flops, (long long)r->bytes_up, (long long)r->bytes_down,
-             r->uncertified ? r->uncertified->name : "");
+    const struct line first = totals(),
+                      row = line_of("%s{\"routine\": \"%cgemm\", \"path\": \"%s\", \"kernel\": \"%s\", \"reason\": \"%s\", \"calls\": %llu, "
+                                    "\"seconds\": %.6f, \"regret\": %.6f, \"flops\": %.0f, \"bytes_to_gpu\": %lld, \"bytes_from_gpu\": %lld, "
+                                    "\"not_certified_for\": \"%s\"}",
+                                    i ? ", " : "", r->type == GG_S ? 's' : 'd', gg_path_text(r->path), r->kernel ? r->kernel->name : "",
+                                    gg_reason_text(r->reason), (unsigned long long)r->calls, r->seconds, r->regret, r->flops, (long long)r->bytes_up,
+                                    (long long)r->bytes_down, r->uncertified ? r->uncertified->name : "");
+    put_lines(&first, 1 + i, &row);
 }
 
 /* Replaces %p in the name by the process id. A forked child appends its id to a name without %p, which belongs to its parent. False: too long. */
@@ -156,10 +176,10 @@ static void open_file(const char *pattern, bool child)
     g.file = map == MAP_FAILED ? NULL : map;
     if (!g.file)
         return;
+    const struct line first = totals(), none = line_of("%s", ""), last = line_of("]}");
     for (int i = 1; i <= MAX_ROWS; i++)
-        put_line(i, "%s", "");
-    put_line(MAX_ROWS + 1, "]}");
-    put_row(-1);
+        put_lines(&first, i, &none);
+    put_lines(&first, MAX_ROWS + 1, &last);
 }
 
 /* Runs at exit. A signal handler may have called exit in the middle of count(). */

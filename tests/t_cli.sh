@@ -55,6 +55,7 @@ assert options() == before, options()
 END
 product='import ctypes; x = (ctypes.c_double * 1)(); one = ctypes.c_double(1); ctypes.CDLL(None).cblas_dgemm(102, 111, 111, 1, 1, 1, one, x, 1, x, 1, one, x, 1)'
 GPUGEMM_STATS= expect 0 '1 gemm calls' run python3 -c "$product" # an empty value is the default
+expect 0 '^done$' run --stats="$work/short.json" python3 -c "$product; import os; os.truncate('$work/short.json', 0); $product; print('done')" # no SIGBUS
 GPUGEMM_STATS=0 expect 0 '^done$' run python3 -c "$product; print('done')"
 grep -q 'gemm calls' "$work/out" && fail "GPUGEMM_STATS=0 gpugemm run: $(cat "$work/out")"
 blas=$("$gpugemm" info --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu_blas"])')
