@@ -13,7 +13,7 @@
 #define DRIVER(X)                                                                                                                                    \
     X(cuInit) X(cuDeviceGet) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemcpyHtoD) X(cuMemcpyDtoH)        \
     X(cuMemGetInfo) X(cuMemsetD8Async) X(cuStreamCreateWithPriority) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuStreamSynchronize)            \
-    X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)
+    X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy)
 /* clang-format on */
 static struct {
 #define X(name) __typeof__(name) *name;
@@ -26,7 +26,7 @@ static struct {
 enum { MOST = 700 };
 static __typeof__(gpugemm_sgemm) *sgemm;
 static CUcontext context;
-static float *a, *b, *c, host[MOST * MOST];
+static float *a, *b, *c, host[MOST * MOST], right[MOST * MOST], got[MOST * MOST];
 
 static void open_gpu(void)
 {
@@ -52,9 +52,8 @@ static int square(int n, CUstream stream)
 }
 
 /* C of the last call or graph on the stream; then C is made NaN. */
-static float *result(int n, CUstream stream)
+static float *result(int n, CUstream stream, float *to)
 {
-    float *const to = malloc(sizeof host);
     GOOD(cu.cuStreamSynchronize(stream));
     GOOD(cu.cuMemcpyDtoH(to, (CUdeviceptr)c, (size_t)n * (size_t)n * sizeof *to));
     GOOD(cu.cuMemsetD8Async((CUdeviceptr)c, 0xff, (size_t)n * (size_t)n * sizeof *to, stream));
@@ -71,6 +70,7 @@ static CUgraphExec captured(int n, CUstream stream)
     CHECK(status == 0, "captured, n = %d: status %d", n, status);
     GOOD(cu.cuStreamEndCapture(stream, &graph));
     GOOD(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    GOOD(cu.cuGraphDestroy(graph));
     return exec;
 }
 
@@ -91,7 +91,7 @@ static void outgrown(void)
     GOOD(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
     GOOD(cu.cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING, 0));
     CHECK(square(512, other) == 0, "n = 512");
-    float *const right = result(512, other);
+    result(512, other, right);
     CHECK(square(128, stream) == 0, "n = 128");
     GOOD(cu.cuStreamSynchronize(stream));
     const CUgraphExec exec = captured(512, stream);
@@ -99,9 +99,10 @@ static void outgrown(void)
     GOOD(cu.cuStreamSynchronize(stream));
     for (int launch = 0; launch < 2; launch++) {
         GOOD(cu.cuGraphLaunch(exec, stream));
-        const double wrong = difference(result(512, stream), right, 512);
+        const double wrong = difference(result(512, stream, got), right, 512);
         CHECK(wrong < 1e-6, "launch %d of the graph is wrong by %g", launch, wrong);
     }
+    GOOD(cu.cuGraphExecDestroy(exec));
 }
 
 /* The first call that a thread captures on its own stream, after one like it, is computed as that was: to the bit. */
@@ -109,11 +110,12 @@ static void own_stream(void)
 {
     open_gpu();
     CHECK(square(300, CU_STREAM_PER_THREAD) == 0, "n = 300");
-    float *const right = result(300, CU_STREAM_PER_THREAD);
+    result(300, CU_STREAM_PER_THREAD, right);
     const CUgraphExec exec = captured(300, CU_STREAM_PER_THREAD);
     GOOD(cu.cuGraphLaunch(exec, CU_STREAM_PER_THREAD));
-    const double other = difference(result(300, CU_STREAM_PER_THREAD), right, 300);
+    const double other = difference(result(300, CU_STREAM_PER_THREAD, got), right, 300);
     CHECK(other == 0, "captured on a thread's own stream C differs by %g", other);
+    GOOD(cu.cuGraphExecDestroy(exec));
 }
 
 static void *one_thread(void *unused)
@@ -160,6 +162,7 @@ static void empty(void)
         }
     }
     GOOD(cu.cuStreamEndCapture(stream, &graph));
+    GOOD(cu.cuGraphDestroy(graph));
 }
 
 /* A child of a program that has used the GPU can use neither it nor its memory. */
