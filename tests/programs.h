@@ -52,4 +52,11 @@ static inline int run_programs(const struct program *programs, int count, const 
     return failures;
 }
 
+/* For a list of the driver's functions, each a member of `cu` and under the name that cuda.h makes of it: finds them, or skips the test. */
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+#define FIND(name)                                                                                                                                   \
+    if (!(*(void **)&cu.name = dlsym(driver, TEXT(name))))                                                                                           \
+        return printf("skipped: the driver has no %s\n", TEXT(name)), SKIP;
+
 #endif

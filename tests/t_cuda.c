@@ -326,12 +326,7 @@ int main(int argc, char **argv)
     const char *only = NULL;
     void *library = open_for_programs(argc, argv, &only), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
     *(void **)&api = dlsym(library, "gpugemm_dgemm");
-#define TEXT_OF(name) #name
-#define TEXT(name) TEXT_OF(name)
-#define X(name)                                                                                                        \
-    if (!(*(void **)&cu.name = dlsym(driver, TEXT(name))))                                                             \
-        return printf("skipped: the driver has no %s\n", TEXT(name)), SKIP;
-    DRIVER(X)
+    DRIVER(FIND)
     *(void **)&cu.create = dlsym(driver, "cuCtxCreate_v2");
     const struct spelling *d = NULL;
     for (int i = 0; i < SPELLINGS; i++)

@@ -191,12 +191,7 @@ int main(int argc, char **argv)
     const char *only = NULL;
     void *library = open_for_programs(argc, argv, &only), *driver = open_library("libcuda.so.1", RTLD_GLOBAL);
     sgemm = (__typeof__(sgemm))dlsym(library, "gpugemm_sgemm");
-#define TEXT_OF(name) #name
-#define TEXT(name) TEXT_OF(name)
-#define X(name)                                                                                                                                      \
-    if (!(*(void **)&cu.name = dlsym(driver, TEXT(name))))                                                                                           \
-        return printf("skipped: the driver has no %s\n", TEXT(name)), SKIP;
-    DRIVER(X)
+    DRIVER(FIND)
     const int failures = run_programs(programs, sizeof programs / sizeof *programs, only, 300);
     printf("%d failures\n", failures);
     return failures != 0;
