@@ -21,7 +21,7 @@ enum {
 static struct {
     pthread_once_t once;
     struct gg_config config;
-    char *texts[OPTIONS]; /* as they were read; NULL: not in force */
+    char *texts[OPTIONS]; /* the environment's, as copied when it was read: programs write over it (setproctitle) */
 } g = {.once = PTHREAD_ONCE_INIT};
 
 _Atomic(const struct gg_config *) gg_config_in_force;
@@ -130,20 +130,21 @@ void gg_config_fill(struct gg_config *config, char *(*get)(const char *name))
         config->trace = NULL;
 }
 
+static char *copied(const char *name)
+{
+    const char *const text = secure_getenv(name);
+    int i = 0;
+    while (strcmp(gg_options[i].name, name) != 0)
+        i++;
+    return g.texts[i] = text ? strdup(text) : NULL;
+}
+
 static void read_environment(void)
 {
     int saved = errno;
     const locale_t theirs = gg_use_points(); /* strcasecmp goes by the locale: in a Turkish one STRICT is not strict */
-    gg_config_fill(&g.config, secure_getenv);
+    gg_config_fill(&g.config, copied);
     gg_use_theirs(theirs);
-    for (int i = 0; i < OPTIONS; i++) {
-        const char *const text = g.config.refused >> i & 1 ? NULL : secure_getenv(gg_options[i].name);
-        g.texts[i] = text ? strdup(text) : NULL;
-    }
-    const char **const texts[] = {&g.config.blas, &g.config.devices, &g.config.stats, &g.config.trace}; /* all that point into it */
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (*texts[i]) /* programs write over the environment (setproctitle) */
-            *texts[i] = strdup(*texts[i]);
     errno = saved;
 }
 
@@ -161,8 +162,7 @@ int gg_next_device(const char **list)
 
 const char *gg_config_text(int option)
 {
-    gg_config();
-    return g.texts[option] ? g.texts[option] : "";
+    return !(gg_config()->refused >> option & 1) && g.texts[option] ? g.texts[option] : "";
 }
 
 const struct gg_config *gg_config_read(void)
