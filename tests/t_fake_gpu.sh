@@ -83,6 +83,7 @@ on_fake threads "$bin/t_threads" --expect-gpu
 on_fake "beside CUDA" GPUGEMM_MODE=auto "$bin/t_beside"
 on_fake "beside CUDA, on the CPU" GPUGEMM_MODE=cpu "$bin/t_beside"
 on_fake fork "$bin/t_fork" --expect-gpu
+on_fake "a first call from a pinned thread" "$bin/t_pinned" --expect-gpu
 on_fake exit "$bin/t_exit"
 on_fake idle GPUGEMM_PINNED_MEMORY=4M "$bin/t_idle" --expect-gpu # little: memory is given back 100 times, and ThreadSanitizer clears it each time
 

@@ -3,7 +3,6 @@
  * of its own. Results are exact; what the program had (descriptors, signal mask, pending signals, errno, its files) it must still have.
  *
  *   t_process --lib LIB --constructor MODULE --slow-blas MODULE [--only NAME] [--expect-gpu] */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -628,35 +627,6 @@ static void own_arithmetic(void)
         }
 }
 
-static void *call_pinned(void *unused)
-{
-    (void)unused;
-    cpu_set_t one, after;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
-    right(4, "pinned");
-    sched_getaffinity(0, sizeof after, &after);
-    CHECK(CPU_EQUAL(&after, &one), "a pinned thread was moved");
-    return NULL;
-}
-
-/* The first call comes from a thread that is pinned to one processor: the threads that the library starts may use all. */
-static void pinned(void)
-{
-    pthread_t thread;
-    cpu_set_t all, theirs;
-    sched_getaffinity(0, sizeof all, &all);
-    pthread_create(&thread, NULL, call_pinned, NULL);
-    pthread_join(thread, NULL);
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *task; tasks && (task = readdir(tasks));)
-        CHECK(!atoi(task->d_name) || sched_getaffinity(atoi(task->d_name), sizeof theirs, &theirs) || CPU_EQUAL(&theirs, &all),
-              "thread %s is pinned, too", task->d_name);
-    if (tasks)
-        closedir(tasks);
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -665,7 +635,7 @@ static const struct {
                 {"guarded-memory", guarded_memory}, {"fork-by-signal", fork_by_signal}, {"exit-by-signal", exit_by_signal}, {"cancellation", cancellation},
                 {"many-threads", many_threads}, {"openmp", openmp}, {"closes-descriptors", closes_descriptors}, {"nobody-reads", nobody_reads},
                 {"small-files", small_files}, {"no-more-threads", no_more_threads}, {"quick-exit", quick}, {"thread-exits", thread_exits},
-                {"own-arithmetic", own_arithmetic}, {"pinned", pinned}};
+                {"own-arithmetic", own_arithmetic}};
 
 int main(int argc, char **argv)
 {
