@@ -473,7 +473,8 @@ static struct problem parse_size(const char *text, bool dbl, const char *layout)
 static const char *next_layout(const char *layout) { return (layout = strchr(layout, ',')) ? layout + 1 : NULL; }
 
 /* Allocates memory for the operands of a size, whatever the layout, and fills it with random data. Each size has its own, as in a program that has
- * matrices of this size: 384x384 at the beginning of 2 GB each took ours 1.03 times as long, cuBLAS as long as here (places-2026-11-29-2.txt). */
+ * matrices of this size. (At the beginning of 2 GB each, where all sizes' once lay, cuBLAS's ratio to ours at 384 was 1.18 in three processes' mean
+ * instead of 1.21, other sizes' no different for certain: bench/results/places-2026-11-29-2.txt.) */
 static void make_operands(bool dbl, const char *size)
 {
     int64_t most[3] = {0};
