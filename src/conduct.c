@@ -99,7 +99,7 @@ static void prepare_chain(struct gg_job *job)
 {
     const struct gg_step *first = job->plan->steps, *last = first + job->plan->step_count - 1;
     const struct gg_gemm of_first = product_of(job, first), of_last = product_of(job, last);
-    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel};
+    struct gg_chain chain = {.dev = job->lane->dev, .stream = job->lane->run[0], .row = job->planned->chain.kernel, .panels = true};
     chain.strips = gg_extent(first->rows) < job->p->m && gg_extent(first->cols) < job->p->n; /* else one operand comes first, whole */
     const size_t one = gg_chain_bytes(&chain, &of_first), other = gg_chain_bytes(&chain, &of_last);
     chain.bytes = one > other ? one : other;

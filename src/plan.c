@@ -322,10 +322,10 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
  * panels, each with the rows (columns) that it completes. The loads of what is first grow in size, so that the link starts early. (H200, planned so
  * or by panels of both: sgemm 4096 3.41 ms and 4.51, 2048 1.24 and 1.27; dgemm 4096 6.24 and 7.52, 2048 2.06 and 2.20; page-locked sgemm 4096 2.98
  * and 4.20, dgemm 4096 5.89 and 7.27. With and without a first panel half as wide: dgemm 4096 6.26 and 6.84.) */
-static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, struct mixture mix, bool chain)
+static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed, struct mixture mix, bool chain)
 {
     const bool columns = mix.order == A_FIRST;
-    const int64_t least = chain ? 256 : 128; /* fewer steps for a chain, whose launches wait for each other */
+    const int64_t least = chain && !speed->halves ? 256 : 128; /* fewer steps for a chain, whose launches wait for each other */
     struct block all = {.m = {0, p->m},
                         .n = {0, p->n},
                         .k = {0, p->k},
@@ -382,11 +382,12 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
     return (double)lines * ((double)extent * (double)size + (whole ? 0 : lies ? fetched : packed));
 }
 
-/* The model. Products of a chain run one after the other, each for at least one wave of tiles (`round`). The strips of other kernels run side by
- * side, in tiles of 64 x 64 or less. (Fitted to sgemm 1152 to 2048 and dgemm 768 to 2048 by five to ten mixtures each, H200, 2026-11: not counting
- * `a_step`, measured times are 0.82 to 1.21 times the prediction, the strip plans of one problem within 0.05 of each other. A model of strips as
- * waves of tiles of 128 was off by 0.42 to 1.08 and chose plans that took a fifth longer.) a_step penalises each step, because finer cuts that were
- * predicted to be as fast were not (8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not certified for FP16 2500 1.60 and 1.82). */
+/* The model. Products of a chain run one after the other, each for at least one wave of tiles (`round`), or half a one where few tiles are halved.
+ * The strips of other kernels run side by side, in tiles of 64 x 64 or less. (Fitted to sgemm 1152 to 2048 and dgemm 768 to 2048 by five to ten
+ * mixtures each, H200, 2026-11: not counting `a_step`, measured times are 0.82 to 1.21 times the prediction, the strip plans of one problem within
+ * 0.05 of each other. A model of strips as waves of tiles of 128 was off by 0.42 to 1.08 and chose plans that took a fifth longer.) a_step penalises
+ * each step, because finer cuts that were predicted to be as fast were not (8 and 16 panels: dgemm 2048 1.61 and 1.65 ms, sgemm that is not
+ * certified for FP16 2500 1.60 and 1.82). */
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6 /* of the calling thread */, a_step = 10e-6;
@@ -410,7 +411,8 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
         const double again = s->first && p->beta == 0 ? 0 : 2 * ACCUMULATE * size * m * n / speed->memory;
         double done;
         if (plan->chain) {
-            const double least = round * k / (double)p->k;
+            const bool few = speed->halves && 2 * gg_ceil_div((int64_t)m, 128) * gg_ceil_div((int64_t)n, 128) <= speed->chain_tiles;
+            const double least = round * k / (double)p->k * (few ? 0.5 : 1);
             done = gpu += (flops > least ? flops : least) + again;
         } else {
             const double tile = 2 * 64 * 64 * k * speed->sms / speed->flops, least = gpu + tile;
@@ -443,7 +445,7 @@ static double try(struct gg_plan *plan, const struct gg_gemm *p, const struct sh
     if (mix.order == BOTH)
         list(plan, p, s, mix);
     else
-        list_one_first(plan, p, mix, chain);
+        list_one_first(plan, p, speed, mix, chain);
     plan->chain = chain;
     return plan->seconds = gg_plan_seconds(plan, p, &with);
 }

@@ -278,15 +278,24 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
     return split(chain, CERTIFY, args, q->m, q->n);
 }
 
+/* The head of the chain by whose kinds of kernels a block of C is multiplied: this one's, or that of a chain of pairs. */
+static const struct gg_kernel *head_for(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
+{
+    const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE);
+    const bool few = 2 * tiles <= chain->dev->arch.sms, paired = tier == TF32 || tier == FP16;
+    return chain->panels && gg_chain_halves(chain->row) && paired && few ? row_of(GG_TENSOR_PAIR, tier) : chain->row;
+}
+
 /* Launches the product of a tier's pieces, by `kernel` or by the tier's own. A pair of blocks takes one tile or strip, single blocks several. */
 static bool multiply(const struct gg_chain *chain, const struct gg_kernel *kernel, enum tier tier, struct gg_args *args)
 {
     const int sms = chain->dev->arch.sms;
-    const bool pair = chain->row->role == GG_TENSOR_PAIR;
-    const struct layout c = layout_of(chain->row, tier, args->m, args->n, args->k, &chain->dev->arch);
+    const struct gg_kernel *const head = head_for(chain, tier, args);
+    const bool pair = head->role == GG_TENSOR_PAIR;
+    const struct layout c = layout_of(head, tier, args->m, args->n, args->k, &chain->dev->arch);
     const double work = c.tiles + c.strips;
     if (!kernel)
-        kernel = c.edges ? row_of(pair ? GG_TENSOR_PAIR_EDGE : GG_TENSOR_EDGE, tier - FP16) : row_of(chain->row->role, tier);
+        kernel = c.edges ? row_of(pair ? GG_TENSOR_PAIR_EDGE : GG_TENSOR_EDGE, tier - FP16) : row_of(head->role, tier);
     const unsigned blocks = (unsigned)(pair ? 2 * work : work < sms ? work : sms);
     return gg_launch_link(chain->dev, kernel, (struct gg_dim){.x = blocks, .y = 1, .z = 1}, chain->stream, args);
 }

@@ -18,7 +18,8 @@
  * An element of C depends only on its row, its column, k, the tier and the chain's kind. Operands in GPU memory: one tier serves the whole call. All
  * of op(A) and op(B) is certified before anything is multiplied, so a call cut into blocks of m and n gives the same bits as one that is not.
  * Operands that arrive panel by panel: each product follows the certificates of what has arrived, so a panel that fails sets the tier of its own
- * block of C and of those after it. Where such a call sums k in two turns (plan.h), each turn is a product of its own, on one verdict. */
+ * block of C and of those after it; and a block of few tiles is multiplied by the kernel of another kind, two blocks a tile. Where such a call sums
+ * k in two turns (plan.h), each turn is a product of its own, on one verdict. */
 #ifndef GG_TENSOR_H
 #define GG_TENSOR_H
 
@@ -33,6 +34,7 @@ struct gg_chain {
     char *memory;                /* scratch, the stream's workspace: for the pieces, then for FFMA */
     size_t bytes;
     bool strips; /* its blocks of C have neither all rows nor all columns */
+    bool panels; /* its blocks come one by one, and one of few tiles may be multiplied by pairs of blocks (gg_chain_halves) */
 };
 
 /* Shorter k is FFMA's: it rounds so rarely that no chain is certain to be as accurate. */
@@ -55,6 +57,10 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
 
 /* Tiles of 128×128 that such a chain computes at one time; of FP64, that it has done with all its numbers in the time of one round. */
 int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch);
+
+/* Does a block of C of at most half as many tiles take about half as long, if `panels`? Its tiles are then shared by pairs of blocks, as in the chains
+ * of small C. (H200, sgemm 4096 x 256 x 4096 with its split 87 us and 60, 2048 x 256 x 2048 52 and 40.) */
+static inline bool gg_chain_halves(const struct gg_kernel *row) { return row->role == GG_TENSOR; }
 
 /* Predicted seconds of a chain that begins with `row`, if that tier serves. */
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);
