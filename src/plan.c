@@ -325,7 +325,7 @@ static void list(struct gg_plan *plan, const struct gg_gemm *p, const struct sha
 static void list_one_first(struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed, struct mixture mix, bool chain)
 {
     const bool columns = mix.order == A_FIRST;
-    const int64_t least = chain && !speed->halves ? 256 : 128; /* fewer steps for a chain, whose launches wait for each other */
+    const int64_t least = chain && !speed->few_tiles ? 256 : 128; /* fewer steps for a chain, whose launches wait for each other */
     struct block all = {.m = {0, p->m},
                         .n = {0, p->n},
                         .k = {0, p->k},
@@ -382,7 +382,9 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
     return (double)lines * ((double)extent * (double)size + (whole ? 0 : lies ? fetched : packed));
 }
 
-/* The model. Products of a chain run one after the other, each for at least one wave of tiles (`round`), or half a one where few tiles are halved.
+static int64_t tiles_of(int64_t m, int64_t n) { return gg_ceil_div(m, 128) * gg_ceil_div(n, 128); }
+
+/* The model. Products of a chain run one after the other, each for at least one wave of tiles (`round`), or half a one.
  * The strips of other kernels run side by side, in tiles of 64 x 64 or less. (Fitted to sgemm 1152 to 2048 and dgemm 768 to 2048 by five to ten
  * mixtures each, H200, 2026-11: not counting `a_step`, measured times are 0.82 to 1.21 times the prediction, the strip plans of one problem within
  * 0.05 of each other. A model of strips as waves of tiles of 128 was off by 0.42 to 1.08 and chose plans that took a fifth longer.) a_step penalises
@@ -391,7 +393,7 @@ static double link_bytes(const struct gg_gemm *p, const struct gg_speed *speed, 
 double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, const struct gg_speed *speed)
 {
     const double size = (double)gg_size(p->type), copy = 3e-6, launch = plan->chain ? 20e-6 : 8e-6 /* of the calling thread */, a_step = 10e-6;
-    const double round = plan->chain ? speed->chain / (double)gg_ceil_div(gg_ceil_div(p->m, 128) * gg_ceil_div(p->n, 128), speed->chain_tiles) : 0;
+    const double round = plan->chain ? speed->chain / (double)gg_ceil_div(tiles_of(p->m, p->n), speed->chain_tiles) : 0;
     double up = 0, launched = 0, gpu = 0, down = 0;
     int load = 0;
     for (int i = 0; i < plan->step_count; i++) {
@@ -411,7 +413,7 @@ double gg_plan_seconds(const struct gg_plan *plan, const struct gg_gemm *p, cons
         const double again = s->first && p->beta == 0 ? 0 : 2 * ACCUMULATE * size * m * n / speed->memory;
         double done;
         if (plan->chain) {
-            const bool few = speed->halves && 2 * gg_ceil_div((int64_t)m, 128) * gg_ceil_div((int64_t)n, 128) <= speed->chain_tiles;
+            const bool few = tiles_of((int64_t)m, (int64_t)n) <= speed->few_tiles;
             const double least = round * k / (double)p->k * (few ? 0.5 : 1);
             done = gpu += (flops > least ? flops : least) + again;
         } else {

@@ -39,7 +39,7 @@ struct gg_speed {
     double chain;     /* seconds that a chain (tensor.h) would take for all of it; 0: there is none */
     int sms;
     int chain_tiles;  /* tiles of 128 x 128 that a chain computes at the same time */
-    bool halves;      /* a chain's step of up to half as many takes half as long */
+    int few_tiles;    /* a chain's step of up to so many takes half as long; 0: none does */
     int threads;      /* that copy, apart from the caller */
     int64_t pitch[3]; /* bytes between lines of an operand that the copy engine reads (writes) where it lies; 0: it is packed on the way */
 };

@@ -36,7 +36,7 @@ static struct gg_speed speed_of(const struct gg_lane *lane, const struct gg_gemm
         planned->chain = all;
         speed.chain = all.seconds;
         speed.chain_tiles = gg_chain_tiles(all.kernel, arch);
-        speed.halves = gg_chain_halves(all.kernel);
+        speed.few_tiles = gg_chain_few(all.kernel, arch);
         if (gg_config()->kernel)
             speed.flops = 1; /* makes other kernels look slow: a chain forced by name must win */
     }

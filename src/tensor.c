@@ -278,12 +278,12 @@ bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q)
     return split(chain, CERTIFY, args, q->m, q->n);
 }
 
-/* The head of the chain by whose kinds of kernels a block of C is multiplied: this one's, or that of a chain of pairs. */
+/* The chain whose kinds of kernels multiply a block of C: this one, or that of pairs. */
 static const struct gg_kernel *head_for(const struct gg_chain *chain, enum tier tier, const struct gg_args *args)
 {
     const double tiles = (double)gg_ceil_div(args->m, TILE) * (double)gg_ceil_div(args->n, TILE);
-    const bool few = 2 * tiles <= chain->dev->arch.sms, paired = tier == TF32 || tier == FP16;
-    return chain->panels && gg_chain_halves(chain->row) && paired && few ? row_of(GG_TENSOR_PAIR, tier) : chain->row;
+    const bool pairs = chain->panels && tier != BF16 && tiles <= gg_chain_few(chain->row, &chain->dev->arch); /* there are none of BF16 */
+    return pairs ? row_of(GG_TENSOR_PAIR, tier) : chain->row;
 }
 
 /* Launches the product of a tier's pieces, by `kernel` or by the tier's own. A pair of blocks takes one tile or strip, single blocks several. */
@@ -443,6 +443,8 @@ int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch)
         return arch->sms * row->tile_m * row->tile_n / (TILE * TILE) / GG_INT8_MODULI;
     return row->role == GG_TENSOR_PAIR ? arch->sms / 2 : arch->sms;
 }
+
+int gg_chain_few(const struct gg_kernel *row, const struct gg_arch *arch) { return row->role == GG_TENSOR ? arch->sms / 2 : 0; }
 
 bool gg_chain_decline(struct gg_device *dev, gg_stream stream)
 {

@@ -34,7 +34,7 @@ struct gg_chain {
     char *memory;                /* scratch, the stream's workspace: for the pieces, then for FFMA */
     size_t bytes;
     bool strips; /* its blocks of C have neither all rows nor all columns */
-    bool panels; /* its blocks come one by one, and one of few tiles may be multiplied by pairs of blocks (gg_chain_halves) */
+    bool panels; /* its blocks arrive one by one, and those of few tiles are multiplied by pairs (gg_chain_few). False: bits depend on no cut */
 };
 
 /* Shorter k is FFMA's: it rounds so rarely that no chain is certain to be as accurate. */
@@ -58,9 +58,9 @@ bool gg_chain_legal(const struct gg_kernel *row, const struct gg_gemm *p);
 /* Tiles of 128×128 that such a chain computes at one time; of FP64, that it has done with all its numbers in the time of one round. */
 int gg_chain_tiles(const struct gg_kernel *row, const struct gg_arch *arch);
 
-/* Does a block of C of at most half as many tiles take about half as long, if `panels`? Its tiles are then shared by pairs of blocks, as in the chains
- * of small C. (H200, sgemm 4096 x 256 x 4096 with its split 87 us and 60, 2048 x 256 x 2048 52 and 40.) */
-static inline bool gg_chain_halves(const struct gg_kernel *row) { return row->role == GG_TENSOR; }
+/* Up to so many tiles a block of C takes half of the GPU and, by pairs of blocks, as in the chains of small C, about half as long. 0: not in this
+ * chain. (H200, with the split of its columns: sgemm 4096 x 256 x 4096 87 us and 60, 2048 x 256 x 2048 52 and 40.) */
+int gg_chain_few(const struct gg_kernel *row, const struct gg_arch *arch);
 
 /* Predicted seconds of a chain that begins with `row`, if that tier serves. */
 double gg_chain_seconds(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch);

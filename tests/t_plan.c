@@ -198,6 +198,20 @@ static void check_most_first(void)
     gg_plan_free(&plan);
 }
 
+/* A chain whose steps of few tiles take half as long gets panels of 256 columns, the first of 128, where others get 512 and 256. */
+static void check_narrow(int few)
+{
+    const int64_t n = 4096, width = few ? 256 : 512;
+    const struct gg_gemm p = {.type = GG_S, .b_kmajor = true, .m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n, .alpha = 1};
+    const struct gg_speed speed = {.up = 50e9, .down = 50e9, .memory = 4.8e12, .flops = 58e12, .sms = 132, .chain = 0.7e-3, .chain_tiles = 132,
+                                   .few_tiles = few};
+    struct gg_plan plan;
+    CHECK(gg_plan_make(&plan, &p, (int64_t)100 << 30, &speed));
+    CHECK(plan.chain && plan.blocks == 1 && plan.step_count > 3);
+    CHECK(plan.steps[1].cols.end == width / 2 && plan.steps[2].cols.end - plan.steps[2].cols.begin == width);
+    gg_plan_free(&plan);
+}
+
 /* Tall and medium-sized products are uploaded panel by panel, each multiplied and stored as it arrives, in one turn. */
 static void check_panels(enum gg_type type, int64_t m, int64_t n, int64_t k)
 {
@@ -323,6 +337,8 @@ int main(void)
     try(1, 64, 32000, false, false, 0, lots, 1);
     chain = 0;
     check_most_first();
+    check_narrow(0);
+    check_narrow(66);
     try(200, 3000, 20, true, true, 1, lots, 1);
     chain = 0;
     try(64, 64, 100000, false, false, 0.5, 8 * mb, 8);
