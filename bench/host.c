@@ -13,7 +13,7 @@
  * time counts, because times vary from process to process (OpenBLAS, 8000x1x8000: 3 of 15 took 4.2 to 4.5 ms, 11 6.9 to 7.7). Within a process a case
  * is verified at sampled elements (C is filled with NaN there), called again for warm-up (ours for 0.1 s: it learns which side is faster), then timed
  * by the wall clock, short calls in batches of 50 us: the median of as many as fit into `seconds`, of products above 4e12 flop into a second. The last
- * call tells who served. For products of up to 64 x 64 x 64 OpenBLAS uses one thread; these take turns with OpenBLAS in our process instead. Each case
+ * call tells who served or, of OpenBLAS, which kernels. For products of up to 64 x 64 x 64 OpenBLAS uses one thread; these take turns with OpenBLAS in our process instead. Each case
  * has operands of its own: below 128 KB in the heap, as malloc would place them, else in mapped memory with 4 KB pages; or page-locked. The floor of a
  * case is the largest of three times: bytes in at the rate of a large pinned copy to the GPU, bytes out likewise, and the time our kernels take on
  * operands in GPU memory, all measured in this run. */
@@ -148,6 +148,7 @@ static __typeof__(gpugemm_warmup) *our_warmup;
 static __typeof__(gpugemm_last_decision) *our_decision;
 static __typeof__(gpugemm_sgemm) *our_sgemm;
 static __typeof__(gpugemm_dgemm) *our_dgemm;
+static char *(*core_name)(void); /* the processor that OpenBLAS takes this one for: one that it does not know gets kernels of twenty years ago */
 
 /* The largest products want a second: they run at the GPU's power limit, whose clock falls in the first half second and swings for longer. What our
  * kernels alone can do, the floor, would be too low and calls not yet at their pace (dgemm 16384: 92 ms after a pause, 101 without one). */
@@ -193,7 +194,8 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     if (our_decision) {
         our_decision(&decision, sizeof decision);
         snprintf(r.kernel, sizeof r.kernel, "%s%s%s", decision.path, *decision.kernel ? "/" : "", decision.kernel);
-    }
+    } else if (core_name)
+        snprintf(r.kernel, sizeof r.kernel, "%s", core_name());
     r.median = median(times, r.rounds), r.min = times[0], r.max = times[r.rounds - 1];
     return r;
 }
@@ -287,7 +289,9 @@ static void open_contestant(const struct contestant *who)
         return;
     } else {
         library = dlopen(who->kind == OPENBLAS ? blas : lib, RTLD_NOW | RTLD_LOCAL);
-        if (who->kind != OPENBLAS) {
+        if (who->kind == OPENBLAS)
+            resolved(library, "openblas_get_corename", &core_name);
+        else {
             resolved(library, "gpugemm_last_decision", &our_decision);
             if (!resolved(library, "gpugemm_warmup", &our_warmup) || !resolved(library, "gpugemm_sgemm", &our_sgemm) ||
                 !resolved(library, "gpugemm_dgemm", &our_dgemm))
@@ -411,9 +415,12 @@ static int contest_all(char **argv, int argc)
     for (int w = 0; w < CONTESTANTS; w++)
         for (int c = 0; c < case_count; c++)
             results[w][c] = middle(of_process[w][c]);
+    const char *core = "";
     for (int c = 0; c < case_count; c++) {
         const struct problem *p = &cases[c];
         const struct result *mine = &results[ours][c];
+        const int cpu = best_openblas(c);
+        core = cpu >= 0 && *results[cpu][c].kernel ? results[cpu][c].kernel : core;
         printf("%-40s", describe(p));
         for (int w = 0; w < CONTESTANTS; w++) {
             const struct result *r = &results[w][c];
@@ -427,7 +434,6 @@ static int contest_all(char **argv, int argc)
             write_csv(part, p, contestants[w].name, r, r->kernel);
         }
         printf("  %s\n", mine->kernel);
-        int cpu = best_openblas(c);
         double other = fmin(cpu >= 0 ? results[cpu][c].median : INFINITY, results[forced][c].rounds ? results[forced][c].median : INFINITY);
         if (mine->rounds && isfinite(other)) {
             double ratio = mine->median / other;
@@ -435,6 +441,8 @@ static int contest_all(char **argv, int argc)
             latest = ratio > worst ? c : latest, worst = fmax(worst, ratio);
         }
     }
+    if (*core)
+        printf("SUM OpenBLAS's kernels are those for %s\n", core);
     for (int pinned = 0; pinned < 2; pinned++)
         for (int64_t n = 2048; n <= 16384; n *= 2) {
             double most = 0;
