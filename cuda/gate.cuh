@@ -13,16 +13,6 @@
 
 __device__ inline uint32_t gg_verdict(const gg_args &p) { return *static_cast<const volatile uint32_t *>(p.verdict); }
 
-/* Rules out what the bits say, and tells the host if it asks about this kernel's tier. */
-__device__ inline void gg_rule_out(const gg_args &p, uint32_t bits)
-{
-    const uint32_t news = bits & ~atomicOr(p.verdict, bits);
-    if (p.alarm && news & p.gate_mask) {
-        __threadfence_system();
-        *static_cast<volatile uint32_t *>(p.alarm) = p.alarm_as;
-    }
-}
-
 /* Does the verdict, read without waiting, already say that it will not be this kernel's turn? Bits of the verdict are only ever set, so a bit that
  * rules out this kernel's tier may be acted on at any time. That the first tier is not ruled out, so that no other gets its turn, is final only when
  * the first tier's split has ended; where that is certain p.gate_first has the first tier's bit. The first tier's product makes it certain: it allows

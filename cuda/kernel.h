@@ -93,9 +93,6 @@ struct gg_args {
                                  * by */
     uint32_t *clears;           /* a word that the chain's first kernel sets to zero: the verdict of the chain after it, if both are one graph's;
                                  * else NULL */
-    uint32_t *alarm;            /* in host memory: becomes `alarm_as` if this split is the first to rule its tier out, before it ends; NULL: nobody
-                                 * asks */
-    uint32_t alarm_as;
     uint8_t keeps_a, keeps_b;   /* gg_split_bf16: once the verdict has GG_WAS_BF16, all pieces of this operand are there */
 };
 

@@ -277,7 +277,7 @@ template <bool KMAJOR> __device__ void residues(const gg_args &p, const share &x
     const scaling by(squares.sum(row, 1 << x.bits, blocks), double(x.k));
     if (__syncthreads_or(by.bad)) { /* all blocks of the cluster see the same */
         if (threadIdx.x == 0)
-            gg_rule_out(p, GG_NOT_INT8);
+            atomicOr(p.verdict, GG_NOT_INT8);
         return;
     }
     const int chunks = int(gg_ceil_div(x.k, GG_UNIT)), in_unit = int(x.row0 % GG_UNIT) + row;
@@ -309,7 +309,7 @@ template <bool KMAJOR> __device__ void residues(const gg_args &p, const share &x
     if (x.rank == 0) {
         large.await();
         if (int(threadIdx.x) < x.exist && GG_INT8_OF * int64_t(large.sum(threadIdx.x, 1 << x.bits, blocks)) < GG_INT8_ENOUGH * int64_t(x.k))
-            gg_rule_out(p, GG_NOT_INT8);
+            atomicOr(p.verdict, GG_NOT_INT8);
     }
 }
 

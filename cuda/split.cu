@@ -347,7 +347,7 @@ template <typename TIER> __device__ void split(const gg_args &p)
             tier.bad |= s.thin(count, h);
             const unsigned found = __reduce_or_sync(~0u, (tier.bad ? TIER::NOT : 0) | (tier.bad_next ? unsigned(GG_NOT_BF16) : 0));
             if (found && threadIdx.x % 32 == 0 && (atomicOr(&said, found) & found) != found)
-                gg_rule_out(p, found);
+                atomicOr(p.verdict, found);
             if (found & TIER::NOT)
                 return;
             tier.bad_next = false;
@@ -393,7 +393,7 @@ __device__ inline void certify(const gg_args &p)
     }
     const unsigned verdict = (thin[0] || half.bad ? GG_NOT_FP16 : 0) | (thin[1] || brain.bad ? GG_NOT_BF16 : 0);
     if (verdict)
-        gg_rule_out(p, verdict);
+        atomicOr(p.verdict, verdict);
 }
 
 extern "C" {

@@ -4,7 +4,6 @@
  * unpacked by a copy thread; with that it is committed. Called by staged.c. */
 #include "job.h"
 
-#include <stdatomic.h>
 #include <time.h>
 
 #include "config.h"
@@ -107,53 +106,26 @@ static void prepare_chain(struct gg_job *job)
     if (chain.bytes > gg_chain_most(job->p->type))
         return;
     chain.memory = gg_gpu_workspace(chain.dev, chain.stream, chain.bytes);
-    if (!chain.memory)
-        return;
-    chain.alarm = job->lane->alarm;
-    if (chain.alarm)
-        atomic_store_explicit(chain.alarm, 0, memory_order_relaxed);
-    job->all_tiers = !chain.alarm;
-    job->chain = chain;
+    if (chain.memory)
+        job->chain = chain;
 }
 
-/* A step of a chain: splits what has arrived since the steps before of its turn, and multiplies the step's block of C, if it has one. */
-static bool launch_block(struct gg_job *job, int step, enum gg_tiers tiers)
+/* A step of a chain: splits what has arrived since the step before, and multiplies the step's block of C, if it has one. */
+static bool launch_block(struct gg_job *job, const struct gg_step *s, bool first)
 {
-    const struct gg_step *const s = &job->plan->steps[step];
     const struct gg_gemm q = product_of(job, s);
-    int64_t split_m = 0, split_n = 0;
-    for (const struct gg_step *t = job->plan->steps; t < s; t++)
-        if (t->depth.begin == s->depth.begin)
-            split_m = gg_max(split_m, t->rows.end), split_n = gg_max(split_n, t->cols.end);
-    return gg_chain_block(&job->chain, &q, s->rows.begin, s->cols.begin, gg_extent(s->rows), gg_extent(s->cols), gg_max(0, s->rows.end - split_m),
-                          gg_max(0, s->cols.end - split_n), tiers, (uint32_t)step + 1) &&
-           gg_gpu_event_record(job->step_event[step], job->lane->run[0]);
-}
-
-/* Steps are launched with the first tier of their chain alone, because the launches of the others, which seldom serve, take the calling thread longer
- * than that tier's. (H200, three processes: sgemm 2048 0.937 -> 0.934, 0.974 -> 0.961, 0.965 -> 0.938 ms.) If a step's operands have raised the alarm,
- * the other tiers of all steps launched from that one on follow now. Returns as the functions below. */
-static int answer_alarm(struct gg_job *job)
-{
-    if (!job->chain.row || job->all_tiers)
-        return 0;
-    atomic_thread_fence(memory_order_acquire); /* whoever has seen that a step is done also sees its alarm */
-    const uint32_t step = atomic_load_explicit(job->chain.alarm, memory_order_relaxed);
-    if (step == 0)
-        return 0;
-    job->all_tiers = true;
-    for (int i = (int)step - 1; i < job->step; i++)
-        if (!launch_block(job, i, GG_OTHER_TIERS))
-            return -1;
-    return 1;
+    if (s->depth.begin != job->turn_begin)
+        job->split_m = job->split_n = 0, job->turn_begin = s->depth.begin;
+    const int64_t i = s->rows.begin, j = s->cols.begin, m = gg_extent(s->rows), n = gg_extent(s->cols);
+    const int64_t new_m = gg_max(0, s->rows.end - job->split_m), new_n = gg_max(0, s->cols.end - job->split_n);
+    job->split_m += new_m, job->split_n += new_n;
+    return (!first || gg_chain_begin(&job->chain)) && gg_chain_block(&job->chain, &q, i, j, m, n, new_m, new_n);
 }
 
 static bool launch_step(struct gg_job *job, int i)
 {
     if (i == 0 && job->plan->chain)
         prepare_chain(job); /* only now, when the first copies are already in flight */
-    if (answer_alarm(job) < 0)
-        return false;
     const struct gg_step *s = &job->plan->steps[i];
     const struct gg_gemm *p = job->p;
     int64_t size = (int64_t)gg_size(p->type);
@@ -162,7 +134,7 @@ static bool launch_step(struct gg_job *job, int i)
         if (!gg_gpu_stream_wait(run, job->load_event[*l]))
             return false;
     if (job->chain.row)
-        return (i > 0 || gg_chain_begin(&job->chain)) && launch_block(job, i, job->all_tiers ? GG_ALL_TIERS : GG_FIRST_TIER);
+        return launch_block(job, s, i == 0) && gg_gpu_event_record(job->step_event[i], run);
     if (gg_extent(s->rows) == 0 || gg_extent(s->cols) == 0) /* a step that only splits, but there was no memory for the chain */
         return gg_gpu_event_record(job->step_event[i], run);
     struct gg_gemm q = {.type = p->type,
@@ -287,9 +259,6 @@ static int begin_store(struct gg_job *job)
         int done = gg_gpu_event_done(job->step_event[job->store]);
         if (done <= 0)
             return done;
-        const int answered = answer_alarm(job);
-        if (answered != 0) /* perhaps the step has not run after all: its event has been recorded anew */
-            return answered;
         job->store_done = true;
     }
     struct gg_chunk c = gg_store_chunk(job, job->store, job->store_chunk);

@@ -51,7 +51,8 @@ struct gg_job {
     int64_t bytes_going_up;            /* of those last */
     int64_t enqueued[2], arrived[2]; /* copies between slots and the GPU, [0] up and [1] down; each direction completes in order */
     struct gg_chain chain;           /* (tensor.h) row NULL: none */
-    bool all_tiers;                  /* of the chain: its steps are launched with all of them, after an alarm or because there is no memory for one */
+    int64_t split_m, split_n;        /* rows of A and columns of B that the chain has split so far in the turn that begins at `turn_begin` of k */
+    int64_t turn_begin;
     const struct gg_kernel *kernel;
     int64_t bytes_up, bytes_down;
     bool failed;

@@ -31,9 +31,6 @@ static struct {
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------------------------------- */
 
-enum { ALARM_BYTES = 4096 }; /* a page: less cannot be locked */
-
-/* Under g.lock. */
 static struct gg_lane *make_lane(struct gg_device *dev)
 {
     struct gg_lane *lane = calloc(1, sizeof *lane);
@@ -43,12 +40,8 @@ static struct gg_lane *make_lane(struct gg_device *dev)
     bool good = (lane->up = gg_gpu_stream_create()) && (lane->down = gg_gpu_stream_create());
     for (int i = 0; good && i < GG_RUN_STREAMS; i++)
         good = (lane->run[i] = gg_gpu_stream_create());
-    if (good && gg_gpu_reserve_workspaces(dev, lane->run, GG_RUN_STREAMS)) {
-        if (g.pinned_bytes + ALARM_BYTES <= gg_config()->pinned_memory / 2)
-            lane->alarm = gg_gpu_pinned_alloc(ALARM_BYTES);
-        g.pinned_bytes += lane->alarm ? ALARM_BYTES : 0;
+    if (good && gg_gpu_reserve_workspaces(dev, lane->run, GG_RUN_STREAMS))
         return lane;
-    }
     gg_gpu_stream_destroy(lane->up); /* the GPU is full or failing, and the next call will try again */
     gg_gpu_stream_destroy(lane->down);
     for (int i = 0; i < GG_RUN_STREAMS; i++)
@@ -67,7 +60,7 @@ static bool forget_gone(const struct gg_device *there)
         if (lane->taken || lane->dev == there || !gg_gpu_is_gone(lane->dev))
             continue;
         g.arena_bytes -= lane->arena_bytes;
-        g.pinned_bytes -= lane->pinned_bytes + (lane->alarm ? ALARM_BYTES : 0);
+        g.pinned_bytes -= lane->pinned_bytes;
         free(lane->events);
         for (int n = 0; n < GG_PLANS; n++)
             gg_plan_free(&lane->planned[n].plan);

@@ -31,7 +31,6 @@ struct gg_lane {
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
     int64_t arena_bytes;            /* changed under lane.c's lock, because other lanes' allowances depend on it */
-    _Atomic uint32_t *alarm;        /* page-locked, for gg_chain.alarm; NULL: there was no memory for it */
     char *pinned;                   /* for short calls */
     int64_t pinned_bytes;
     double short_end;               /* when the lane's last short call ended */

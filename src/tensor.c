@@ -333,26 +333,22 @@ const struct gg_kernel *gg_chain_in_one(const struct gg_kernel *head, const stru
 /* The pieces of all tiers share memory: once one tier's are written, those of the tier before are no longer needed. A tier that is ruled out halfway
  * leaves no pieces for the next one, which therefore splits anew what the block needs, except an operand whose pieces it has written for an earlier
  * block and kept. */
-bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n,
-                    enum gg_tiers tiers, uint32_t number)
+bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n)
 {
     const struct gg_gemm block = block_of(q, i, j, m, n);
-    const bool multiplies = m > 0 && n > 0, others = tiers & GG_OTHER_TIERS;
+    const bool multiplies = m > 0 && n > 0;
     struct gg_gemm strict;
     struct gg_choice ffma = {0};
     const struct gg_kernel *one = NULL;
-    if (multiplies && (others || chain->row->role == GG_TENSOR_PAIR)) {
+    if (multiplies) {
         ffma = strict_choice(chain, &block, &strict);
         one = gg_chain_in_one(chain->row, &ffma, &block, &chain->dev->arch);
     }
     for (enum tier tier = first_tier(chain); tier != FFMA; tier = next_tier(chain, tier)) {
         const bool anew = tier != first_tier(chain);
-        if (!(tiers & (anew ? GG_OTHER_TIERS : GG_FIRST_TIER)))
-            continue;
         const int64_t rows = anew ? m : new_m, cols = anew ? n : new_n, row = i + m - rows, col = j + n - cols;
         const struct gg_gemm part = block_of(q, row, col, rows, cols);
         struct gg_args args = block_args(chain, tier, q, &part, row, col);
-        args.alarm = anew ? NULL : (uint32_t *)chain->alarm, args.alarm_as = number;
         args.keeps_a = new_m == 0 && !chain->strips, args.keeps_b = new_n == 0 && !chain->strips;
         args.gate_first = multiplies ? args.gate_first : 0; /* only the first tier's product guarantees that gate_first may be used */
         if (!split(chain, tier, args, rows, cols))
@@ -370,7 +366,7 @@ bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64
             return false;
     }
     const struct gg_gate gate = gate_of(chain, FFMA);
-    return one || !multiplies || !others || (ffma.kernel && gg_launch_gated(chain->dev, &ffma, &strict, chain->stream, &gate, chain->memory, chain->bytes));
+    return one || !multiplies || (ffma.kernel && gg_launch_gated(chain->dev, &ffma, &strict, chain->stream, &gate, chain->memory, chain->bytes));
 }
 
 /* Where all pieces fit at once, splitting is certification enough, because products come after it. Otherwise everything is certified first, and C is
@@ -381,7 +377,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
     if (!cut(chain, p, &m, &n) || !gg_chain_begin(chain))
         return false;
     if (m == p->m && n == p->n)
-        return gg_chain_block(chain, p, 0, 0, m, n, m, n, GG_ALL_TIERS, 0);
+        return gg_chain_block(chain, p, 0, 0, m, n, m, n);
     if (!gg_chain_certify(chain, p))
         return false;
     const int64_t rows = gg_ceil_div(p->m, m), columns = gg_ceil_div(p->n, n);
@@ -389,7 +385,7 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p)
         const int64_t column = index / rows, turn = index % rows, i = (column % 2 ? rows - 1 - turn : turn) * m, j = column * n;
         struct gg_gemm q = block_of(p, i, j, m, n); /* of that size even at the edge: its pieces lie where those of the others do */
         const int64_t own_m = gg_min(m, p->m - i), own_n = gg_min(n, p->n - j);
-        if (!gg_chain_block(chain, &q, 0, 0, own_m, own_n, turn > 0 || column == 0 ? own_m : 0, turn == 0 ? own_n : 0, GG_ALL_TIERS, 0))
+        if (!gg_chain_block(chain, &q, 0, 0, own_m, own_n, turn > 0 || column == 0 ? own_m : 0, turn == 0 ? own_n : 0))
             return false;
     }
     return true;

@@ -33,7 +33,6 @@ struct gg_chain {
     uint32_t *verdict;           /* in GPU memory; set by gg_chain_begin */
     char *memory;                /* scratch, the stream's workspace: for the pieces, then for FFMA */
     size_t bytes;
-    _Atomic uint32_t *alarm; /* in page-locked memory: see gg_chain_block; NULL: nobody reads it */
     bool strips; /* its blocks of C have neither all rows nor all columns */
     bool panels; /* its blocks arrive one by one, and those of few tiles are multiplied by pairs (gg_chain_few). False: bits depend on no cut */
 };
@@ -78,16 +77,10 @@ bool gg_chain_gemm(struct gg_chain *chain, const struct gg_gemm *p);
 /* The same step by step, for callers with an order of their own for the blocks of C. First begin. Then call block for blocks C(i…i+m, j…j+n) of q one
  * after the other, i and j multiples of 128. It certifies the last new_m of the block's rows of A and new_n of its columns of B, those that no block
  * before had, writes their pieces to chain->memory (gg_chain_bytes of it), and multiplies unless m or n is 0. Where memory is short, call certify
- * first: several calls may each bring some rows of A and of B (m or n may be 0) but all of k. When all of the call is certified, call block.
- *
- * A caller may ask for a block's first tier alone. If what is new in the block is the first that this tier cannot serve, *chain->alarm, which was 0,
- * becomes the block's number before the block has run. Then the other tiers of this block and of all after it must follow, in the same order, before
- * any other block. */
+ * first: several calls may each bring some rows of A and of B (m or n may be 0) but all of k. When all of the call is certified, call block. */
 bool gg_chain_begin(struct gg_chain *chain);
 bool gg_chain_certify(const struct gg_chain *chain, const struct gg_gemm *q);
-enum gg_tiers { GG_FIRST_TIER = 1, GG_OTHER_TIERS = 2, GG_ALL_TIERS = 3 };
-bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n,
-                    enum gg_tiers tiers, uint32_t number);
+bool gg_chain_block(const struct gg_chain *chain, const struct gg_gemm *q, int64_t i, int64_t j, int64_t m, int64_t n, int64_t new_m, int64_t new_n);
 
 /* Makes gg_chain_server say that FFMA served, for a call that no chain could serve. */
 bool gg_chain_decline(struct gg_device *dev, gg_stream stream);

@@ -145,14 +145,11 @@ static void run_kernel(const char *name, const struct gg_args *p)
     if (strstr(name, "gg_split") || strstr(name, "gg_certify") || strstr(name, "gg_residues")) {
         if (p->clears && verdict)
             *(uint32_t *)see(p->clears, sizeof *p->clears, true, "the next verdict") = 0;
-        const uint32_t before = *verdict;
         const bool was = *verdict & GG_WAS_BF16 && strstr(name, "bf16");
         if (!was || !p->keeps_a)
             split_operand(name, p->a, p->lda, p->a_kmajor, p->pieces_a, p->m, p->k, verdict);
         if (!was || !p->keeps_b)
             split_operand(name, p->b, p->ldb, p->b_kmajor, p->pieces_b, p->n, p->k, verdict);
-        if (p->alarm && *verdict & ~before & p->gate_mask)
-            atomic_store((_Atomic uint32_t *)see(p->alarm, sizeof *p->alarm, false, "the alarm"), p->alarm_as);
         return;
     }
     if (strstr(name, "tensor_") && !gated) {
