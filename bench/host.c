@@ -13,8 +13,8 @@
  * time counts, because times vary from process to process (OpenBLAS, 8000x1x8000: 3 of 15 took 4.2 to 4.5 ms, 11 6.9 to 7.7). Within a process a case
  * is verified at sampled elements (C is filled with NaN there), called again for warm-up (ours for 0.1 s: it learns which side is faster), then timed
  * by the wall clock, short calls in batches of 50 us: the median of as many as fit into `seconds`, of products above 4e12 flop into a second. The last
- * call tells who served or, of OpenBLAS, which kernels. For products of up to 64 x 64 x 64 OpenBLAS uses one thread; these take turns with OpenBLAS in our process instead. Each case
- * has operands of its own: below 128 KB in the heap, as malloc would place them, else in mapped memory with 4 KB pages; or page-locked. The floor of a
+ * call tells who served. The smallest products, for which OpenBLAS uses one thread, take turns with OpenBLAS in our process instead. Each case has
+ * operands of its own: below 128 KB in the heap, as malloc would place them, else in mapped memory with 4 KB pages; or page-locked. The floor of a
  * case is the largest of three times: bytes in at the rate of a large pinned copy to the GPU, bytes out likewise, and the time our kernels take on
  * operands in GPU memory, all measured in this run. */
 #include <getopt.h>
@@ -107,9 +107,25 @@ static void make_cases(void)
     }
 }
 
-/* So small that OpenBLAS uses one thread. Such cases can take turns with us in one process, and must, because the same call differs by 15 % from
- * process to process. */
-static bool is_tiny(const struct problem *p) { return p->m * p->n * p->k <= 64 * 64 * 64; }
+/* So small that OpenBLAS uses one thread. Such cases can take turns with us in one process, and must, because the same call differs by 15 % and more
+ * from process to process. With AVX-512 it does so for up to 10^6 multiply-adds, but for a vector, whose gemm we do by gemv (0.3.21, interface/gemm.c
+ * and *gemm_small_kernel_permit_skylakex.c; H200's host, with 1, 2, 4, 8, 16 threads in one process: sgemm 96 10.8 us, dgemm 96 22.8, whichever). */
+static bool by_avx512;
+static bool is_tiny(const struct problem *p)
+{
+    const bool matrix = p->m > 1 && p->n > 1 && !p->ta && !p->tb;
+    return p->m * p->n * p->k <= (by_avx512 && matrix ? 1000000 : 64 * 64 * 64);
+}
+
+/* The processor that OpenBLAS takes this one for: one that it does not know gets kernels of twenty years ago. */
+static const char *core_name(void)
+{
+    char *(*name)(void) = NULL;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* in this process it computes nothing */
+    void *library = dlopen(blas, RTLD_NOW | RTLD_LOCAL);
+    unsetenv("OPENBLAS_NUM_THREADS");
+    return library && resolved(library, "openblas_get_corename", &name) ? name() : "unknown";
+}
 
 static bool comparing(void) { return !strcmp(part, "compare"); }
 
@@ -148,7 +164,6 @@ static __typeof__(gpugemm_warmup) *our_warmup;
 static __typeof__(gpugemm_last_decision) *our_decision;
 static __typeof__(gpugemm_sgemm) *our_sgemm;
 static __typeof__(gpugemm_dgemm) *our_dgemm;
-static char *(*core_name)(void); /* the processor that OpenBLAS takes this one for: one that it does not know gets kernels of twenty years ago */
 
 /* The largest products want a second: they run at the GPU's power limit, whose clock falls in the first half second and swings for longer. What our
  * kernels alone can do, the floor, would be too low and calls not yet at their pace (dgemm 16384: 92 ms after a pause, 101 without one). */
@@ -194,8 +209,7 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
     if (our_decision) {
         our_decision(&decision, sizeof decision);
         snprintf(r.kernel, sizeof r.kernel, "%s%s%s", decision.path, *decision.kernel ? "/" : "", decision.kernel);
-    } else if (core_name)
-        snprintf(r.kernel, sizeof r.kernel, "%s", core_name());
+    }
     r.median = median(times, r.rounds), r.min = times[0], r.max = times[r.rounds - 1];
     return r;
 }
@@ -289,9 +303,7 @@ static void open_contestant(const struct contestant *who)
         return;
     } else {
         library = dlopen(who->kind == OPENBLAS ? blas : lib, RTLD_NOW | RTLD_LOCAL);
-        if (who->kind == OPENBLAS)
-            resolved(library, "openblas_get_corename", &core_name);
-        else {
+        if (who->kind != OPENBLAS) {
             resolved(library, "gpugemm_last_decision", &our_decision);
             if (!resolved(library, "gpugemm_warmup", &our_warmup) || !resolved(library, "gpugemm_sgemm", &our_sgemm) ||
                 !resolved(library, "gpugemm_dgemm", &our_dgemm))
@@ -341,9 +353,12 @@ static bool run_contestant(int w, int process, char **argv, int argc)
     int status, count = 0;
     FILE *out;
     snprintf(name, sizeof name, "%s", contestants[w].name), snprintf(threads, sizeof threads, "%d", contestants[w].threads);
-    for (int i = 0; i < argc && i < 60; i++)
+    for (int i = 0; i < argc && i < 58; i++)
         arguments[count++] = argv[i];
-    arguments[count++] = "--as", arguments[count++] = name, arguments[count] = NULL;
+    arguments[count++] = "--as", arguments[count++] = name;
+    if (by_avx512)
+        arguments[count++] = "--avx512";
+    arguments[count] = NULL;
     const char *with[] = {"GPUGEMM_MODE", contestants[w].kind == FORCED ? "gpu" : "auto", "GPUGEMM_PRECISION",
                           contestants[w].kind == STRICT ? "strict" : "fp32", contestants[w].threads ? "OPENBLAS_NUM_THREADS" : NULL, threads, NULL};
     pid_t pid = start_again(arguments, with, &out);
@@ -400,7 +415,7 @@ static const char *describe(const struct problem *p)
     return text;
 }
 
-static int contest_all(char **argv, int argc)
+static int contest_all(char **argv, int argc, const char *core)
 {
     bool right = true;
     int ours = by_name("gpugemm"), forced = by_name("gpugemm_forced"), floor_ = by_name("floor"), late = 0, compared = 0, latest = -1;
@@ -415,12 +430,9 @@ static int contest_all(char **argv, int argc)
     for (int w = 0; w < CONTESTANTS; w++)
         for (int c = 0; c < case_count; c++)
             results[w][c] = middle(of_process[w][c]);
-    const char *core = "";
     for (int c = 0; c < case_count; c++) {
         const struct problem *p = &cases[c];
         const struct result *mine = &results[ours][c];
-        const int cpu = best_openblas(c);
-        core = cpu >= 0 && *results[cpu][c].kernel ? results[cpu][c].kernel : core;
         printf("%-40s", describe(p));
         for (int w = 0; w < CONTESTANTS; w++) {
             const struct result *r = &results[w][c];
@@ -431,9 +443,10 @@ static int contest_all(char **argv, int argc)
                 printf(w == floor_ ? " (/%.2f)" : " (x%.2f)", w == floor_ ? mine->median / r->median : r->median / mine->median);
             if (!(r->error <= (double)p->k + 2))
                 printf(" WRONG"), right = false;
-            write_csv(part, p, contestants[w].name, r, r->kernel);
+            write_csv(part, p, contestants[w].name, r, contestants[w].kind == OPENBLAS || contestants[w].kind == IN_TURN ? core : r->kernel);
         }
         printf("  %s\n", mine->kernel);
+        int cpu = best_openblas(c);
         double other = fmin(cpu >= 0 ? results[cpu][c].median : INFINITY, results[forced][c].rounds ? results[forced][c].median : INFINITY);
         if (mine->rounds && isfinite(other)) {
             double ratio = mine->median / other;
@@ -441,8 +454,6 @@ static int contest_all(char **argv, int argc)
             latest = ratio > worst ? c : latest, worst = fmax(worst, ratio);
         }
     }
-    if (*core)
-        printf("SUM OpenBLAS's kernels are those for %s\n", core);
     for (int pinned = 0; pinned < 2; pinned++)
         for (int64_t n = 2048; n <= 16384; n *= 2) {
             double most = 0;
@@ -467,7 +478,7 @@ int main(int argc, char **argv)
     const struct option options[] = {{"part", 1, 0, 'p'},   {"seconds", 1, 0, 's'}, {"csv", 1, 0, 'c'},    {"lib", 1, 0, 'l'},
                                      {"blas", 1, 0, 'b'},   {"nvblas", 1, 0, 'v'},  {"cublas", 1, 0, 'u'}, {"commit", 1, 0, 'g'},
                                      {"sizes", 1, 0, 'n'},  {"types", 1, 0, 't'},   {"as", 1, 0, 'a'},     {"processes", 1, 0, 'r'},
-                                     {"beta", 1, 0, 'k'},   {0}};
+                                     {"beta", 1, 0, 'k'},   {"avx512", 0, 0, '5'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (o) {
         case 'p': part = optarg; break;
@@ -481,6 +492,7 @@ int main(int argc, char **argv)
         case 'n': sizes = optarg; break;
         case 't': types = optarg; break;
         case 'a': as = optarg; break;
+        case '5': by_avx512 = true; break;
         case 'k': reads_c = atoi(optarg) != 0; break;
         case 'r': processes = (int)fmin(fmax(atoi(optarg), 1), MAX_PROCESSES); break;
         default: return 2;
@@ -492,8 +504,12 @@ int main(int argc, char **argv)
     make_cases();
     if (as)
         return contest(&contestants[by_name(as)]);
+    const char *core = core_name();
+    by_avx512 = strstr("SkylakeX Cooperlake SapphireRapids", core);
     begin_report(part, csv_path, "; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor");
-    int status = contest_all(argv, argc);
+    printf("# OpenBLAS's kernels are those for %s\n", core);
+    fflush(stdout);
+    int status = contest_all(argv, argc, core);
     if (csv)
         fclose(csv);
     return status;
