@@ -121,9 +121,11 @@ static bool is_tiny(const struct problem *p)
 static const char *core_name(void)
 {
     char *(*name)(void) = NULL;
-    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* in this process it computes nothing */
+    const bool given = getenv("OPENBLAS_NUM_THREADS");
+    setenv("OPENBLAS_NUM_THREADS", "1", 0); /* in this process it computes nothing */
     void *library = dlopen(blas, RTLD_NOW | RTLD_LOCAL);
-    unsetenv("OPENBLAS_NUM_THREADS");
+    if (!given)
+        unsetenv("OPENBLAS_NUM_THREADS");
     return library && resolved(library, "openblas_get_corename", &name) ? name() : "unknown";
 }
 
