@@ -107,10 +107,11 @@ static void make_cases(void)
     }
 }
 
+static bool by_avx512; /* are OpenBLAS's kernels? Found once, and told to the contestants' processes by --avx512 */
+
 /* So small that OpenBLAS uses one thread. Such cases can take turns with us in one process, and must, because the same call differs by 15 % and more
  * from process to process. With AVX-512 it does so for up to 10^6 multiply-adds, but for a vector, whose gemm we do by gemv (0.3.21, interface/gemm.c
  * and *gemm_small_kernel_permit_skylakex.c; H200's host, with 1, 2, 4, 8, 16 threads in one process: sgemm 96 10.8 us, dgemm 96 22.8, whichever). */
-static bool by_avx512;
 static bool is_tiny(const struct problem *p)
 {
     const bool matrix = p->m > 1 && p->n > 1 && !p->ta && !p->tb;
@@ -507,7 +508,7 @@ int main(int argc, char **argv)
     if (as)
         return contest(&contestants[by_name(as)]);
     const char *core = core_name();
-    by_avx512 = strstr("SkylakeX Cooperlake SapphireRapids", core);
+    by_avx512 = !strcmp(core, "SkylakeX") || !strcmp(core, "Cooperlake") || !strcmp(core, "SapphireRapids");
     begin_report(part, csv_path, "; in brackets how many times as long as gpugemm the others take, or gpugemm as long as the floor");
     printf("# OpenBLAS's kernels are those for %s\n", core);
     fflush(stdout);

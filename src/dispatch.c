@@ -140,11 +140,12 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         signed char held = atomic_load_explicit(&rates->held[p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
         if (held && cost < HYSTERESIS)
             gpu = held == 1 + GG_ON_GPU;
-        const bool known = (gpu ? seen_gpu : seen_cpu) > 0;
-        const bool behind = !gpu && known && copies > COSTLY && copies > BEHIND * d.seconds_cpu, other_known = behind || (gpu ? seen_cpu : seen_gpu) > 0;
+        const bool known = (gpu ? seen_gpu : seen_cpu) > 0, other_known = (gpu ? seen_cpu : seen_gpu) > 0;
+        const bool behind = !gpu && known && copies > COSTLY && copies > BEHIND * d.seconds_cpu;
         const bool doubtful = gpu ? gg_rates_doubtful(rates, GG_ON_CPU, p, d.model_cpu, d.seconds_cpu)
                                   : gg_rates_doubtful(rates, GG_ON_GPU, p, d.model_gpu, d.seconds_gpu);
-        if (f->may_try && (other_known ? doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU) : known && cost < WORTH_TRYING)) {
+        const bool again = doubtful && held == (gpu ? 1 + GG_ON_GPU : 1 + GG_ON_CPU), first = known && cost < WORTH_TRYING;
+        if (f->may_try && (other_known || behind ? again : first)) {
             gpu = !gpu;
             d.reason = GG_TRIAL;
         }
