@@ -6,7 +6,7 @@
  *   gg_fixup_s, _d       C := alpha (part + part + …) + beta C for the shared tiles of tile.cuh, parts in ascending k.
  *   gg_pack_s            c[i + l ld] = op(A)(i, l) and workspace[j + l ld] = op(B)(l, j), or one of them: lays operands out for TMA, m and n
  *                        contiguous and ld a multiple of 16 bytes. Through shared memory when they have to be transposed.
- *   gg_fetch             16 bytes a thread, m in all, from page-locked memory at a to c.
+ *   gg_transfer          16 bytes a thread, m in all, from a to c, of which one is in page-locked memory.
  *
  * plain and gg_scale walk C by columns in blocks of 256 rows, 64-bit indices, any grid. */
 #include "tile.cuh"
@@ -176,7 +176,7 @@ template <typename T> __device__ void pack(const gg_args &p)
 }
 
 extern "C" {
-__global__ void __launch_bounds__(THREADS) gg_fetch(const __grid_constant__ gg_args p)
+__global__ void __launch_bounds__(THREADS) gg_transfer(const __grid_constant__ gg_args p)
 {
     const int64_t i = blockIdx.x * int64_t(THREADS) + threadIdx.x;
     if (i < p.m)

@@ -47,7 +47,7 @@ enum gg_role {
     GG_RESIDUES,         /* certifies operands and writes them modulo those numbers for GG_TENSOR_INT8 */
     GG_RESTORE,          /* puts its products together */
     GG_PACK,             /* copies an operand to a layout that TMA can read */
-    GG_FETCH             /* copies from page-locked memory */
+    GG_TRANSFER          /* copies from page-locked memory or to it */
 };
 
 /* The calls that machine code was compiled for (cmake/cuda.cmake): those that read C or those that do not, and of each any, only those that cut no
@@ -261,8 +261,8 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
  * what the driver needs for graphs: the caller may come with the same call again and again, and it is its turn (gg_gpu_again). */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, bool repeats);
 
-/* Enqueues a copy from page-locked memory by a kernel. Both addresses and `bytes` are multiples of 16. */
-bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream);
+/* Enqueues a copy between page-locked memory and the GPU's by a kernel. Both addresses and `bytes` are multiples of 16. */
+bool gg_transfer(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream);
 
 /* The row that served, to be asked after gg_launch when nothing else has been launched on the stream since. For a chain that is known only at its
  * end: waits for the stream. */

@@ -505,9 +505,9 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
     return repeats ? gg_gpu_enqueue(done) : done;
 }
 
-bool gg_fetch(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)
+bool gg_transfer(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)
 {
-    const struct gg_kernel *row = helper(GG_S, GG_FETCH);
+    const struct gg_kernel *row = helper(GG_S, GG_TRANSFER);
     struct gg_args args = {.a = from, .c = to, .m = bytes / 16};
     return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_ceil_div(args.m, row->threads), .y = 1, .z = 1}, stream, &args);
 }

@@ -35,6 +35,11 @@ static const int64_t lone_bytes = GG_SHORT_BYTES / 2;
  * none). */
 static const int64_t direct_bytes = 3 << 20;
 
+/* Where C is read, up to here: a kernel reads it in GPU memory, and another copies it to page-locked memory. (H200, 2026-11, copy engine and kernel:
+ * sgemm 128 49.5 us and 43.6, 256 72 and 67, 448 133 and 127, 512 154 and 152, 720 268 and 280; dgemm 128 58 and 53, 384 158 and 159. The kernel that
+ * multiplies, reading and writing C in page-locked memory: sgemm 256 98, dgemm 128 60.) */
+static const int64_t stored_bytes = 1 << 20;
+
 /* Up to here a kernel fetches A and B from page-locked memory. The copy engine takes 8 µs to its first byte, and a kernel behind it begins 6 µs after
  * its last. (H200, 2026-11, copy engine and kernel: sgemm 96 33 µs and 26, 128 39 and 32, 160 44 and 38; from 192 on, where one leg's copy hides
  * behind the packing of the next, both are equally fast, up to 512.) */
@@ -47,7 +52,8 @@ enum { LEGS = 4, C_LEGS = 8 };
 struct packed {
     char *host; /* the caller's */
     int64_t offset, pitch, host_pitch, width, lines, bytes;
-    int64_t leg; /* most lines in a leg */
+    int64_t back; /* C: its offset in the page-locked buffer when it comes down */
+    int64_t leg;  /* most lines in a leg */
 };
 
 /* Some lines of an operand that travel together. */
@@ -89,6 +95,9 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         if (need > GG_SHORT_BYTES)
             return INT64_MAX;
         o->bytes = o->pitch * o->lines;
+        /* Apart, where C is read: packing past the caches is slow where unpacking has left lines in them. */
+        const bool apart = x == GG_C && p->beta != 0 && o->bytes <= stored_bytes && need + (double)o->bytes <= GG_SHORT_BYTES;
+        o->back = apart ? (int64_t)need : o->offset;
         /* Fewer legs: each copy costs the link 2 µs. More legs: the last one cannot leave before it is packed. */
         int64_t leg = gg_max(o->bytes / (x == GG_C ? C_LEGS : LEGS), gg_max(128 << 10, gg_min(o->bytes / 2, 512 << 10)));
         o->leg = gg_max(1, gg_ceil_div(leg, o->pitch));
@@ -105,22 +114,22 @@ static struct leg *add_leg(struct leg *leg, const struct packed *o, int64_t line
     return leg;
 }
 
-/* Who packs or unpacks a leg: the copy threads; this thread, which returns when it is done; this thread, with stores that bypass the caches. */
-enum by { THREADS, SELF, SELF_PAST_CACHE };
+/* Who packs or unpacks a leg: the copy threads; this thread, which returns when it is done. */
+enum by { THREADS, SELF };
 
 static void start(struct legs *legs, struct leg *leg, const struct gg_lane *lane, bool pack, enum by by)
 {
     const struct packed *o = leg->operand;
-    char *mine = lane->pinned + o->offset + leg->line * o->pitch, *theirs = o->host + leg->line * o->host_pitch;
+    char *mine = lane->pinned + (pack ? o->offset : o->back) + leg->line * o->pitch, *theirs = o->host + leg->line * o->host_pitch;
     struct gg_copy whole = {.dst = pack ? mine : theirs,
                             .src = pack ? theirs : mine,
                             .dst_pitch = pack ? o->pitch : o->host_pitch,
                             .src_pitch = pack ? o->host_pitch : o->pitch,
                             .width = o->width,
                             .lines = leg->lines,
-                            .cached = !pack || by == SELF,
+                            .cached = !pack,
                             .left = &leg->left};
-    if (by != THREADS) {
+    if (by == SELF) {
         gg_copy_run(&whole);
         atomic_store_explicit(&leg->left, 0, memory_order_relaxed);
     } else {
@@ -198,7 +207,7 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
          * thread as long as packing a leg. */
         if (i + 1 < count && (fetched ? alone : is_in_time(&legs->legs[i + 1], busy_until - ahead)))
             continue;
-        good = good && (fetched ? gg_fetch(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
+        good = good && (fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
                                 : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, stream));
         const double now = gg_now();
         busy_until = (busy_until > now ? busy_until : now) + copy_seconds + (double)bytes / gg_rates()->pinned;
@@ -217,9 +226,9 @@ static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct pac
     legs->cut = legs->posted = 0; /* the legs of the upload are done with */
     for (int64_t line = 0; good && line < c->lines; line += c->leg) {
         struct leg *leg = add_leg(&legs->legs[count], c, line, c->leg);
-        int64_t offset = c->offset + leg->line * c->pitch;
+        const int64_t at = leg->line * c->pitch;
         if (!direct)
-            good = gg_gpu_copy(lane->pinned + offset, lane->arena + offset, (size_t)(leg->lines * c->pitch), stream);
+            good = gg_gpu_copy(lane->pinned + c->back + at, lane->arena + c->offset + at, (size_t)(leg->lines * c->pitch), stream);
         if (good && (!direct || count == 0))
             good = gg_gpu_event_record(lane->events[count], stream);
         count += good;
@@ -251,12 +260,12 @@ static bool go(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_ch
     const struct packed *c = &packed[GG_C];
     gg_stream stream = lane->run[0];
     for (int x = GG_A; x < inputs; x++) {
-        start(legs, add_leg(&legs->legs[0], &packed[x], 0, packed[x].lines), lane, true, SELF_PAST_CACHE);
+        start(legs, add_leg(&legs->legs[0], &packed[x], 0, packed[x].lines), lane, true, SELF);
         *up = packed[x].offset + packed[x].bytes;
     }
     return choice->kernel && gg_gpu_copy(lane->arena, lane->pinned, (size_t)*up, shared) && gg_gpu_event_record(lane->events[1], shared) &&
            gg_gpu_stream_wait(stream, lane->events[1]) && gg_launch(lane->dev, choice, q, stream, false) &&
-           gg_gpu_copy(lane->pinned + c->offset, lane->arena + c->offset, (size_t)c->bytes, stream) && gg_gpu_event_record(lane->events[0], stream);
+           gg_gpu_copy(lane->pinned + c->back, lane->arena + c->offset, (size_t)c->bytes, stream) && gg_gpu_event_record(lane->events[0], stream);
 }
 
 /* Sleeps until C is there. */
@@ -278,11 +287,12 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     const struct packed *c = &packed[GG_C];
     const int inputs = p->beta == 0 ? 2 : 3;
     const bool awake = gg_now() - lane->short_end < soon;
-    const bool alone = need <= (awake ? always_alone_bytes : alone_bytes) || crowd, direct = !crowd && p->beta == 0 && c->bytes <= direct_bytes;
+    const bool alone = need <= (awake ? always_alone_bytes : alone_bytes) || crowd;
+    const bool direct = !crowd && p->beta == 0 && c->bytes <= direct_bytes, stored = !crowd && p->beta != 0 && c->bytes <= stored_bytes;
     struct legs *legs = malloc(sizeof *legs);
     gg_stream stream = lane->run[0], up = crowd ? gg_lane_up(lane->dev) : stream;
     outcome->reason = GG_NO_MEMORY;
-    if (!legs || !gg_lane_grow_pinned(lane, need) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, C_LEGS)) {
+    if (!legs || !gg_lane_grow_pinned(lane, gg_max(need, c->back + c->bytes)) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, C_LEGS)) {
         free(legs);
         return false;
     }
@@ -302,8 +312,9 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
             start(legs, add_leg(&legs->legs[0], c, 0, c->lines), lane, false, SELF);
             arrived = c->lines;
         }
-    } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream, false)) {
-        arrived = receive(lane, legs, c, direct, alone, stream);
+    } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream, false) &&
+               (!stored || gg_transfer(lane->dev, lane->pinned + c->back, lane->arena + c->offset, c->bytes, stream))) {
+        arrived = receive(lane, legs, c, direct || stored, alone, stream);
     }
     gg_copy_end(threads);
     lane->short_end = gg_now();

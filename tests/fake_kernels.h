@@ -162,9 +162,9 @@ static void run_kernel(const char *name, const struct gg_args *p)
         multiply_pieces_d(name, p);
         return;
     }
-    if (strstr(name, "gg_fetch")) {
+    if (strstr(name, "gg_transfer")) {
         const size_t bytes = (size_t)p->m * 16;
-        memcpy(see(p->c, bytes, true, "what is fetched"), see(p->a, bytes, false, "what is to be fetched"), bytes);
+        memcpy(see(p->c, bytes, false, "where a kernel copies to"), see(p->a, bytes, false, "what it copies"), bytes);
         return;
     }
     if (strstr(name, "gg_pack")) {

@@ -112,7 +112,7 @@ static void touch(CUstream s, const struct operation *o, bool writes, const void
 {
     if (!base || !width || !height)
         return;
-    const bool whole = pitch == width || height == 1, copies = o->kind == COPY || (o->kind == KERNEL && strstr(o->name, "gg_fetch"));
+    const bool whole = pitch == width || height == 1, copies = o->kind == COPY || (o->kind == KERNEL && strstr(o->name, "gg_transfer"));
     const struct allocation *a = allocation_of(base);
     struct access x = {.area = {base, whole ? width * height : pitch, whole ? width * height : width, whole ? 1 : height},
                        .what = o->kind == KERNEL ? o->name
@@ -146,7 +146,7 @@ static void touch_kernel(CUstream s, const struct operation *o)
     const bool operands = !adds && !strstr(name, "scale") && (!chain || strstr(name, "_or_"));
     const bool is_double = strstr(name, "dgemm") || strstr(name, "_d") || int8 || restores || strstr(name, "residues");
     const size_t size = is_double ? 8 : 4, m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, line = k * size;
-    if (strstr(name, "gg_fetch")) {
+    if (strstr(name, "gg_transfer")) {
         touch(s, o, false, p->a, 0, m * 16, 1);
         touch(s, o, true, p->c, 0, m * 16, 1);
         return;

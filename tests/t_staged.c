@@ -34,8 +34,8 @@ static void count(unsigned long of[WHATS])
     of[WAITED] = asked("cuStreamWaitEvent");
 }
 
-/* How such calls go: short ones are fetched by a kernel or copied whole lines at a time, padding included; long ones are cut up. */
-enum way { FETCHED, SHORT, LONG };
+/* How such calls go: short ones are copied by kernels, or whole lines at a time, padding included; long ones are cut up. */
+enum way { BY_KERNELS, SHORT, LONG };
 
 static void repeat(const char *name, int64_t m, int64_t n, int64_t k, double beta, enum way way)
 {
@@ -61,7 +61,7 @@ static void repeat(const char *name, int64_t m, int64_t n, int64_t k, double bet
             const unsigned long times = after[what] - before[what];
             if (i == 0)
                 first[what] = times;
-            const unsigned long want = what == ALLOCATED || (what == COPIED && way == FETCHED) ? 0 : first[what];
+            const unsigned long want = what == ALLOCATED || (what == COPIED && way == BY_KERNELS) ? 0 : first[what];
             CHECK(what == ALLOCATED && i == 0      ? true
                   : what == COPIED && way == SHORT ? times > 0
                                                    : times == want,
@@ -75,8 +75,8 @@ static void traffic(void)
 {
     for (int round = 0; round < 2; round++) {
         for (int beta = 0; beta < 2; beta++) {
-            repeat("sgemm_", 97, 65, 101, beta, beta ? SHORT : FETCHED);
-            repeat("dgemm_", 130, 100, 90, beta, beta ? SHORT : FETCHED);
+            repeat("sgemm_", 97, 65, 101, beta, BY_KERNELS);
+            repeat("dgemm_", 130, 100, 90, beta, BY_KERNELS);
             repeat("dgemm_", 500, 300, 400, beta, SHORT);
             repeat("sgemm_", 1300, 1100, 900, beta, LONG);
             repeat("dgemm_", 2100, 300, 900, beta, LONG);
