@@ -73,6 +73,24 @@ static void copy_past_cache(char *dst, const char *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
+/* The same for a line of dst that begins at a multiple of 16 bytes and is followed by padding, which is filled: all stores bypass the caches, and
+ * make whole cache lines together with those of the next line. */
+static void copy_padded(char *dst, const char *src, size_t bytes, size_t pitch)
+{
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+    __m128i last = _mm_setzero_si128();
+    const size_t whole = bytes & (size_t)-16;
+    for (size_t at = 0; at < whole; at += 16)
+        _mm_stream_si128((__m128i *)(dst + at), _mm_loadu_si128((const __m128i *)(src + at)));
+    memcpy(&last, src + whole, bytes - whole);
+    for (size_t at = whole; at < pitch; at += 16, last = _mm_setzero_si128())
+        _mm_stream_si128((__m128i *)(dst + at), last);
+#else
+    (void)pitch;
+    memcpy(dst, src, bytes);
+#endif
+}
+
 void gg_copy_run(const struct gg_copy *copy)
 {
     int64_t width = copy->width, lines = copy->lines;
@@ -89,6 +107,8 @@ void gg_copy_run(const struct gg_copy *copy)
             __builtin_prefetch(copy->src + (i + ahead) * copy->src_pitch + at, 0, 2);
         if (copy->cached)
             memcpy(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
+        else if (copy->padded && lines > 1)
+            copy_padded(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width, (size_t)copy->dst_pitch);
         else
             copy_past_cache(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
     }

@@ -128,6 +128,7 @@ static void start(struct legs *legs, struct leg *leg, const struct gg_lane *lane
                             .width = o->width,
                             .lines = leg->lines,
                             .cached = !pack,
+                            .padded = pack,
                             .left = &leg->left};
     if (by == SELF) {
         gg_copy_run(&whole);
