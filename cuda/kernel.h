@@ -43,6 +43,9 @@ enum { GG_GEMV_FEW = 4 };
  * up more than two of its chunks one after the other. Large tiles have fewer, and their code would become longer. */
 #define GG_LEAST_GATHERED(tile_m, tile_n) ((tile_m) * (tile_n) <= 32 * 64 ? 6 : (tile_m) * (tile_n) <= 64 * 64 ? 8 : GG_FLAGS)
 
+/* mapped.cu: most bytes of A and B together. */
+enum { GG_MAPPED_BYTES = 224 << 10 };
+
 /* gg_args.wide: a block takes so many rows. */
 enum { GG_WIDE = 128 };
 

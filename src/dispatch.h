@@ -34,12 +34,6 @@ struct gg_decision {
  * serve; a reason other than GG_IN_PLACE then says why the GPU cannot serve either. */
 struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *facts);
 
-/* Nothing to compute beyond C := beta C. */
-static inline bool gg_is_empty(const struct gg_gemm *p)
-{
-    return p->m == 0 || p->n == 0 || p->k == 0 || p->alpha == 0;
-}
-
 /* Is the problem too small for any GPU (its latency alone costs more), with none of m, n and k 0? Uses only integer multiplications, because such
  * calls come by the million. With operands in host memory they are GG_TOO_SMALL; gg_serve does not ask gg_dispatch first, entry.c does not even call
  * gg_serve. */

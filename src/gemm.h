@@ -59,6 +59,12 @@ struct gg_gemm {
     enum gg_precision precision; /* set by serve.c: the thread's setting, else the environment's */
 };
 
+/* Nothing to compute beyond C := beta C. */
+static inline bool gg_is_empty(const struct gg_gemm *p)
+{
+    return p->m == 0 || p->n == 0 || p->k == 0 || p->alpha == 0;
+}
+
 /* The same product as staging lays it out in GPU memory (the addresses are left NULL). Lines are padded to multiples of 128 bytes: whole sectors, and
  * TMA wants leading dimensions that are multiples of 16 bytes. */
 static inline struct gg_gemm gg_as_staged(struct gg_gemm p)

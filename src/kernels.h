@@ -47,7 +47,8 @@ enum gg_role {
     GG_RESIDUES,         /* certifies operands and writes them modulo those numbers for GG_TENSOR_INT8 */
     GG_RESTORE,          /* puts its products together */
     GG_PACK,             /* copies an operand to a layout that TMA can read */
-    GG_TRANSFER          /* copies from page-locked memory or to it */
+    GG_TRANSFER,         /* copies from page-locked memory or to it */
+    GG_MAPPED            /* multiplies operands in page-locked memory, by one cluster */
 };
 
 /* The calls that machine code was compiled for (cmake/cuda.cmake): those that read C or those that do not, and of each any, only those that cut no
@@ -257,12 +258,30 @@ struct gg_choice gg_choose(const struct gg_gemm *p, const struct gg_arch *arch, 
 /* The same, but remembers answers. `force` is compared by address. */
 struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
+/* The only row of such a role. */
+const struct gg_kernel *gg_helper(enum gg_type type, enum gg_role role);
+
+/* Bytes from a line of A (else B) to the next where the GG_MAPPED row reads it: 16-byte loads of several rows of A at the same k meet in no bank. */
+static inline int64_t gg_mapped_pitch(const struct gg_gemm *p, bool a)
+{
+    const int64_t elements = a ? (p->a_kmajor ? p->k : p->m) : p->b_kmajor ? p->k : p->n;
+    return gg_round_up(elements * (int64_t)gg_size(p->type), 16) | (a && p->a_kmajor ? 16 : 0);
+}
+
+/* Pure. The GG_MAPPED row, if it serves this GPU and is the fastest for a product of operands in host memory, or is the one named `force` (as in
+ * gg_choose); else NULL. */
+const struct gg_kernel *gg_mapped(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
+
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace and, if `repeats`,
  * what the driver needs for graphs: the caller may come with the same call again and again, and it is its turn (gg_gpu_again). */
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, bool repeats);
 
 /* Enqueues a copy between page-locked memory and the GPU's by a kernel. Both addresses and `bytes` are multiples of 16. */
 bool gg_transfer(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream);
+
+/* Starts the GG_MAPPED row. p's operands are in page-locked memory: A, directly behind it B, and C, whose pitch is a multiple of 16 bytes. old: where C
+ * is read, laid out as C. */
+bool gg_launch_mapped(struct gg_device *dev, const struct gg_gemm *p, void *old, gg_stream stream);
 
 /* The row that served, to be asked after gg_launch when nothing else has been launched on the stream since. For a chain that is known only at its
  * end: waits for the stream. */

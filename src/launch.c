@@ -19,15 +19,6 @@ static void *scratch(struct gg_device *dev, gg_stream stream, const struct sourc
     return gg_gpu_workspace(dev, stream, bytes);
 }
 
-/* The only row of such a role. Those are the last in the table, and the search was a sixth of a call's time. */
-static const struct gg_kernel *helper(enum gg_type type, enum gg_role role)
-{
-    const struct gg_kernel *row = gg_kernels + gg_kernel_count - 1;
-    while (row->type != type || row->role != role)
-        row--;
-    return row;
-}
-
 /* Early launches save 1.5 us each: 6 % of sgemm's time at n = 2048, 1 % at 4096. At 8192 they were 3 % slower (H200, 2026-11). Only code for Hopper
  * waits on the GPU for the kernel before it (gate.cuh). */
 bool gg_launch_link(struct gg_device *dev, const struct gg_kernel *row, struct gg_dim grid, gg_stream stream, struct gg_args *args)
@@ -78,7 +69,7 @@ static bool start_fixup(struct gg_device *dev, const struct gg_choice *done, gg_
     args->tile_m = row->tile_m, args->tile_n = row->tile_n, args->tile_k = row->tile_k, args->blocks = done->splits;
     args->each = done->splits >= 8 * args->shared_tiles ? 64 : 1024;
     args->early = 0;
-    return start_grid(dev, helper(row->type, GG_FIXUP),
+    return start_grid(dev, gg_helper(row->type, GG_FIXUP),
                       (struct gg_dim){.x = (unsigned)args->shared_tiles, .y = (unsigned)(row->tile_m * row->tile_n / args->each), .z = 1}, stream,
                       args);
 }
@@ -96,7 +87,7 @@ static size_t part_bytes(const struct gg_kernel *row, const struct gg_gemm *p, i
 static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, struct gg_args *product, void *to_a, void *to_b)
 {
     struct gg_args args = *product;
-    const double full = (double)dev->arch.sms * helper(type, GG_PACK)->per_sm, strips = (double)gg_ceil_div(args.k, 32);
+    const double full = (double)dev->arch.sms * gg_helper(type, GG_PACK)->per_sm, strips = (double)gg_ceil_div(args.k, 32);
     const double a = to_a ? (double)gg_ceil_div(args.m, 64) * strips : 0, b = to_b ? (double)gg_ceil_div(args.n, 64) * strips : 0;
     const double fits = a + b > full ? full / (a + b) : 1;
     args.c = to_a, args.workspace = to_b;
@@ -107,7 +98,7 @@ static bool pack(struct gg_device *dev, enum gg_type type, gg_stream stream, str
         product->b = to_b, product->ldb = gg_round_up(args.n, 4), product->b_kmajor = 0;
     args.splits += to_a && args.splits == 0;
     const int of_b = (int)(b * fits) + (to_b && b * fits < 1);
-    return start_grid(dev, helper(type, GG_PACK), (struct gg_dim){.x = (unsigned)(args.splits + of_b), .y = 1, .z = 1}, stream, &args);
+    return start_grid(dev, gg_helper(type, GG_PACK), (struct gg_dim){.x = (unsigned)(args.splits + of_b), .y = 1, .z = 1}, stream, &args);
 }
 
 /* How the unaligned operands of a GG_TMA… row are packed: so many k per pass, and the bytes that one k takes. */
@@ -259,7 +250,7 @@ static bool launch_skinny(struct gg_device *dev, const struct gg_choice *choice,
     const struct gg_dim grid = {.x = (unsigned)blocks, .y = 1, .z = 1};
     return start_grid(dev, row, grid, stream, args) &&
            (args->splits == 1 ||
-            start(dev, helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args));
+            start(dev, gg_helper(p->type, GG_SKINNY_SUM), (double)gg_ceil_div(x * y, args->splits < GG_MANY_PIECES ? 256 : 256 / 32), stream, args));
 }
 
 struct gg_args gg_launch_args(const struct gg_gemm *p, const struct gg_gate *gate)
@@ -490,7 +481,7 @@ static bool launch_chain(struct gg_device *dev, const struct gg_choice *choice, 
 static bool launch_scale(struct gg_device *dev, const struct gg_gemm *p, gg_stream stream)
 {
     struct gg_args args = {.c = p->c, .m = p->m, .n = p->n, .ldc = p->ldc, .beta = p->beta};
-    return p->beta == 1 || start(dev, helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
+    return p->beta == 1 || start(dev, gg_helper(p->type, GG_SCALE), (double)gg_ceil_div(p->m, 256) * (double)p->n, stream, &args);
 }
 
 bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream, bool repeats)
@@ -507,9 +498,17 @@ bool gg_launch(struct gg_device *dev, const struct gg_choice *choice, const stru
 
 bool gg_transfer(struct gg_device *dev, void *to, const void *from, int64_t bytes, gg_stream stream)
 {
-    const struct gg_kernel *row = helper(GG_S, GG_TRANSFER);
+    const struct gg_kernel *row = gg_helper(GG_S, GG_TRANSFER);
     struct gg_args args = {.a = from, .c = to, .m = bytes / 16};
     return start_grid(dev, row, (struct gg_dim){.x = (unsigned)gg_ceil_div(args.m, row->threads), .y = 1, .z = 1}, stream, &args);
+}
+
+bool gg_launch_mapped(struct gg_device *dev, const struct gg_gemm *p, void *old, gg_stream stream)
+{
+    const struct gg_kernel *row = gg_helper(p->type, GG_MAPPED);
+    struct gg_args args = gg_launch_args(p, NULL);
+    args.workspace = p->beta == 0 ? NULL : old;
+    return gg_gpu_launch(dev, row, (struct gg_dim){.x = GG_LARGEST_CLUSTER, .y = 1, .z = 1, .cluster = GG_LARGEST_CLUSTER}, stream, &args);
 }
 
 const struct gg_kernel *gg_served(struct gg_device *dev, const struct gg_choice *choice, const struct gg_gemm *p, gg_stream stream)

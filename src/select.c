@@ -50,6 +50,32 @@ bool gg_runs(const struct gg_kernel *row, const struct gg_arch *arch)
     return gg_code_for(arch->cc) >= row->cc_min && arch->cc <= row->cc_max && row->smem <= arch->smem_per_block;
 }
 
+const struct gg_kernel *gg_helper(enum gg_type type, enum gg_role role)
+{
+    const struct gg_kernel *row = gg_kernels + gg_kernel_count - 1; /* they are the last in the table, and the search was a sixth of a call's time */
+    while (row->type != type || row->role != role)
+        row--;
+    return row;
+}
+
+/* What is gained is some 4 us; a warp's tile takes 5 ns for each k and, of doubles, 9. (H200: dgemm 8x8x1500 56 us, so 42; sgemm 20x20x1000 37 and
+ * 35.5.) */
+const struct gg_kernel *gg_mapped(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+{
+    const double most_c = 256 << 10, most_k = 1600; /* bytes */
+    const struct gg_kernel *row = gg_helper(p->type, GG_MAPPED);
+    const int64_t size = (int64_t)gg_size(p->type);
+    const double a = (double)gg_mapped_pitch(p, true) * (double)(p->a_kmajor ? p->m : p->k),
+                 b = (double)gg_mapped_pitch(p, false) * (double)(p->b_kmajor ? p->n : p->k);
+    if (gg_is_empty(p) || !gg_runs(row, arch) || a + b > GG_MAPPED_BYTES)
+        return NULL;
+    if (force && *force)
+        return strcmp(force, row->name) == 0 ? row : NULL;
+    const double tiles = (double)gg_ceil_div(p->m, row->tile_m) * (double)gg_ceil_div(p->n, row->tile_n);
+    const double warps = GG_LARGEST_CLUSTER * row->threads / 32, rounds = tiles > warps ? tiles / warps : 1;
+    return (double)p->m * (double)p->n * (double)size <= most_c && rounds * (double)(p->k * size) <= most_k ? row : NULL;
+}
+
 /* The fastest of GG_GEMV_T, GG_GEMV_N and GG_GEMV_SINGLE that can read a product's matrix and vector. GG_GEMV: none can. */
 static enum gg_role gemv_role(const struct gg_gemm *p)
 {

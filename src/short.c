@@ -1,7 +1,8 @@
 /* short.c — owns staged calls so short (up to sgemm n = 740) that a plan would cost more than it saves: the whole problem goes through the lane's own
- * page-locked buffer. An operand travels in legs, a leg being some of its lines. The copy threads and the caller pack A and B leg by leg; each leg is
- * uploaded as soon as it is packed, or a kernel fetches it. One kernel multiplies. It writes C into page-locked memory itself, or C comes down in
- * legs, each unpacked while the next is on its way. Called by staged.c. */
+ * page-locked buffer. The shortest are multiplied right there, by one kernel (cuda/mapped.cu). Of others an operand travels in legs, a leg being some
+ * of its lines. The copy threads and the caller pack A and B leg by leg; each leg is uploaded as soon as it is packed, or a kernel fetches it. One
+ * kernel multiplies. It writes C into page-locked memory itself, or another does, or C comes down in legs, each unpacked while the next is on its way.
+ * Called by staged.c. */
 #include "short.h"
 
 #include <stdlib.h>
@@ -21,9 +22,10 @@
 static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 250 << 10;
 static const double soon = 40e-6;
 
-/* With so many calls in progress the link is the bottleneck, and each call packs and unpacks for itself. The link gets one copy per direction and
- * call, from bytes that are in memory and not in the processor's caches, and all calls' uploads go through one stream. (H200, 2026-11, sgemm n = 512,
- * 16 threads: 3 times the calls a second of one thread; with threads that help each other 1.9; 4 threads: 1.9 and 2.0.) */
+/* With so many calls in progress the link is the bottleneck, and each call packs and unpacks for itself. Unless the GG_MAPPED kernel serves (which
+ * takes sgemm 128 by 16 threads from 80 to 140 thousand calls a second), the link gets one copy per direction and call, and all calls' uploads go
+ * through one stream. (H200, 2026-11, sgemm n = 512, 16 threads: 3 times the calls a second of one thread; with threads that help each other 1.9; 4
+ * threads: 1.9 and 2.0. Copies by kernels in place of the engine's: the same, or fewer calls.) */
 enum { CROWD = 4 };
 
 /* A call that runs alone is short up to here. A longer one with much of C to download gains by overlapping that with the upload. (H200, 2026-11,
@@ -75,8 +77,9 @@ struct legs {
  * long before the link runs out of work. */
 static const double copy_seconds = 2.6e-6, ahead = 8e-6;
 
-/* Lays the three operands out one behind the other. Returns the bytes they need, INT64_MAX if they do not fit. */
-static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
+/* Lays the three operands out one behind the other, for the GG_MAPPED kernel or for others. Returns the bytes they need, INT64_MAX if they do not
+ * fit. */
+static int64_t pack_plan(const struct gg_gemm *p, bool mapped, struct packed packed[3])
 {
     int64_t size = (int64_t)gg_size(p->type);
     const struct gg_gemm staged = gg_as_staged(*p);
@@ -89,7 +92,7 @@ static int64_t pack_plan(const struct gg_gemm *p, struct packed packed[3])
         o->host_pitch = gg_leading(p, (enum gg_operand)x);
         o->width = (second ? cols : rows) * size;
         o->lines = second ? rows : cols;
-        o->pitch = gg_leading(&staged, (enum gg_operand)x);
+        o->pitch = !mapped ? gg_leading(&staged, (enum gg_operand)x) : x == GG_C ? gg_round_up(o->width, 16) : gg_mapped_pitch(p, x == GG_A);
         o->offset = (int64_t)need;
         need += (double)o->pitch * (double)o->lines;
         if (need > GG_SHORT_BYTES)
@@ -162,9 +165,12 @@ static void await(struct leg *leg)
 bool gg_is_short(const struct gg_gemm *p)
 {
     struct packed packed[3];
-    const int64_t bytes = pack_plan(p, packed);
+    const int64_t bytes = pack_plan(p, false, packed);
     return bytes <= GG_SHORT_BYTES && (bytes <= lone_bytes || packed[GG_C].bytes < bytes / 16 || gg_copy_calls() > 0);
 }
+
+/* How C comes down: by the kernel that multiplies, by one behind it, or by the copy engine in legs. */
+enum down { BY_PRODUCT, BY_TRANSFER, IN_LEGS };
 
 /* Waits until the next leg is packed, or until time `wanted`, when the link needs more work. Was it packed in time? */
 static bool is_in_time(struct leg *next, double wanted)
@@ -176,15 +182,16 @@ static bool is_in_time(struct leg *next, double wanted)
     return made && gg_now() < wanted;
 }
 
-/* Packs A and B (and C, if beta asks for it) and uploads them. Copy threads pack all legs at once; a thread that is alone packs leg by leg. */
-static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3], int inputs, bool alone, gg_stream stream,
+/* Packs A and B (and C, if beta asks for it) and uploads them, unless they are `mapped`. Copy threads pack all legs at once; a thread that is alone
+ * packs leg by leg. */
+static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3], int inputs, bool mapped, bool alone, gg_stream stream,
                  struct gg_outcome *outcome)
 {
     /* The first leg is small, so that the link starts early. An operand that the threads pack in no time goes in one leg. */
     const int64_t at_once = 512 << 10;
-    const bool fetched = packed[inputs - 1].offset + packed[inputs - 1].bytes <= fetched_bytes;
+    const bool fetched = mapped || packed[inputs - 1].offset + packed[inputs - 1].bytes <= fetched_bytes;
     int count = 0;
-    int64_t sent = 0;
+    int64_t sent = packed[GG_A].offset;
     double busy_until = 0; /* the link, by estimate */
     bool good = true;
     for (int x = GG_A; x < inputs; x++) {
@@ -208,8 +215,9 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
          * thread as long as packing a leg. */
         if (i + 1 < count && (fetched ? alone : is_in_time(&legs->legs[i + 1], busy_until - ahead)))
             continue;
-        good = good && (fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
-                                : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, stream));
+        if (!mapped)
+            good = good && (fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
+                                    : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, stream));
         const double now = gg_now();
         busy_until = (busy_until > now ? busy_until : now) + copy_seconds + (double)bytes / gg_rates()->pinned;
         outcome->bytes_up += bytes;
@@ -218,9 +226,32 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
     return good;
 }
 
-/* Waits for C, leg by leg, and unpacks it. Returns how many lines of it have arrived in the caller's C. */
-static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct packed *c, bool direct, bool alone, gg_stream stream)
+/* The product as the kernel finds it. */
+static struct gg_gemm as_packed(const struct gg_lane *lane, const struct gg_gemm *p, const struct packed packed[3], bool mapped, enum down down)
 {
+    const int64_t size = (int64_t)gg_size(p->type);
+    const struct packed *c = &packed[GG_C];
+    char *const in = mapped ? lane->pinned : lane->arena;
+    struct gg_gemm q = *p;
+    q.a = in + packed[GG_A].offset, q.lda = packed[GG_A].pitch / size;
+    q.b = in + packed[GG_B].offset, q.ldb = packed[GG_B].pitch / size;
+    q.c = down == BY_PRODUCT ? lane->pinned + c->back : lane->arena + c->offset, q.ldc = c->pitch / size;
+    return q;
+}
+
+static bool multiply(struct gg_lane *lane, const struct gg_choice *choice, const struct gg_gemm *q, const struct packed *c, enum down down,
+                     gg_stream stream)
+{
+    if (choice->kernel && choice->kernel->role == GG_MAPPED)
+        return gg_launch_mapped(lane->dev, q, lane->pinned + c->offset, stream);
+    return choice->kernel && gg_launch(lane->dev, choice, q, stream, false) &&
+           (down != BY_TRANSFER || gg_transfer(lane->dev, lane->pinned + c->back, lane->arena + c->offset, c->bytes, stream));
+}
+
+/* Waits for C, leg by leg, and unpacks it. Returns how many lines of it have arrived in the caller's C. */
+static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct packed *c, enum down down, bool alone, gg_stream stream)
+{
+    const bool direct = down != IN_LEGS; /* all of it comes at once */
     int count = 0, arrived = 0;
     int64_t lines = 0;
     bool good = true;
@@ -260,12 +291,13 @@ static bool go(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_ch
 {
     const struct packed *c = &packed[GG_C];
     gg_stream stream = lane->run[0];
+    const int64_t first = packed[GG_A].offset;
     for (int x = GG_A; x < inputs; x++) {
         start(legs, add_leg(&legs->legs[0], &packed[x], 0, packed[x].lines), lane, true, SELF);
-        *up = packed[x].offset + packed[x].bytes;
+        *up = packed[x].offset + packed[x].bytes - first;
     }
-    return choice->kernel && gg_gpu_copy(lane->arena, lane->pinned, (size_t)*up, shared) && gg_gpu_event_record(lane->events[1], shared) &&
-           gg_gpu_stream_wait(stream, lane->events[1]) && gg_launch(lane->dev, choice, q, stream, false) &&
+    return gg_gpu_copy(lane->arena + first, lane->pinned + first, (size_t)*up, shared) && gg_gpu_event_record(lane->events[1], shared) &&
+           gg_gpu_stream_wait(stream, lane->events[1]) && multiply(lane, choice, q, c, IN_LEGS, stream) &&
            gg_gpu_copy(lane->pinned + c->back, lane->arena + c->offset, (size_t)c->bytes, stream) && gg_gpu_event_record(lane->events[0], stream);
 }
 
@@ -283,13 +315,17 @@ static bool arrives(gg_event event)
 bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *caller, struct gg_outcome *outcome)
 {
     struct packed packed[3];
-    const bool crowd = gg_copy_calls() >= CROWD;
-    int64_t need = pack_plan(p, packed);
+    const struct gg_kernel *const mapped = gg_mapped(p, &lane->dev->arch, gg_config()->kernel);
+    const bool crowd = !mapped && gg_copy_calls() >= CROWD;
+    const int64_t need = pack_plan(p, mapped, packed);
     const struct packed *c = &packed[GG_C];
-    const int inputs = p->beta == 0 ? 2 : 3;
+    const bool reads = p->beta != 0;
+    const enum down down = mapped || (!crowd && !reads && c->bytes <= direct_bytes) ? BY_PRODUCT
+                           : !crowd && reads && c->bytes <= stored_bytes            ? BY_TRANSFER
+                                                                                    : IN_LEGS;
+    const int inputs = reads ? 3 : 2;
     const bool awake = gg_now() - lane->short_end < soon;
     const bool alone = need <= (awake ? always_alone_bytes : alone_bytes) || crowd;
-    const bool direct = !crowd && p->beta == 0 && c->bytes <= direct_bytes, stored = !crowd && p->beta != 0 && c->bytes <= stored_bytes;
     struct legs *legs = malloc(sizeof *legs);
     gg_stream stream = lane->run[0], up = crowd ? gg_lane_up(lane->dev) : stream;
     outcome->reason = GG_NO_MEMORY;
@@ -299,11 +335,8 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     }
     legs->cut = legs->posted = 0;
     outcome->reason = GG_GPU_ERROR;
-    struct gg_gemm q = gg_as_staged(*p);
-    q.a = lane->arena + packed[GG_A].offset;
-    q.b = lane->arena + packed[GG_B].offset;
-    q.c = (direct ? lane->pinned : lane->arena) + c->offset;
-    struct gg_choice choice = gg_select(&q, &lane->dev->arch, gg_config()->kernel);
+    const struct gg_gemm q = as_packed(lane, p, packed, mapped, down);
+    const struct gg_choice choice = mapped ? (struct gg_choice){.kernel = mapped} : gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->head = outcome->kernel = choice.kernel;
     const int threads = alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
     gg_copy_begin(threads, true);
@@ -313,9 +346,8 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
             start(legs, add_leg(&legs->legs[0], c, 0, c->lines), lane, false, SELF);
             arrived = c->lines;
         }
-    } else if (send(lane, legs, packed, inputs, alone, stream, outcome) && choice.kernel && gg_launch(lane->dev, &choice, &q, stream, false) &&
-               (!stored || gg_transfer(lane->dev, lane->pinned + c->back, lane->arena + c->offset, c->bytes, stream))) {
-        arrived = receive(lane, legs, c, direct || stored, alone, stream);
+    } else if (send(lane, legs, packed, inputs, mapped, alone, stream, outcome) && multiply(lane, &choice, &q, c, down, stream)) {
+        arrived = receive(lane, legs, c, down, alone, stream);
     }
     gg_copy_end(threads);
     lane->short_end = gg_now();

@@ -32,7 +32,7 @@ static enum tier next_tier(const struct gg_chain *chain, enum tier tier)
 /* Found once: a call asks a dozen times, and the search was a third of what it takes of the host. */
 static const struct gg_kernel *row_of(enum gg_role role, enum tier tier)
 {
-    static const struct gg_kernel *_Atomic found[GG_TRANSFER + 1][INT8 + 1];
+    static const struct gg_kernel *_Atomic found[GG_MAPPED + 1][INT8 + 1];
     const struct gg_kernel *row = atomic_load_explicit(&found[role][tier], memory_order_relaxed);
     if (row)
         return row;

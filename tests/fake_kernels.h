@@ -181,6 +181,10 @@ static void run_kernel(const char *name, const struct gg_args *p)
         if (both || p->b_vec)
             check_map(name, "B", &p->map_b, p->b, p->n, p->k, p->ldb, p->b_kmajor);
     }
+    if (strstr(name, "mapped") && p->workspace) {
+        const size_t bytes = (size_t)(p->ldc * (p->n - 1) + p->m) * (strstr(name, "_d") ? sizeof(double) : sizeof(float));
+        memcpy(see(p->c, bytes, false, "C"), see(p->workspace, bytes, false, "the old C"), bytes);
+    }
     (strstr(name, "dgemm") || strstr(name, "_d") ? multiply_d : multiply_s)(p, !strstr(name, "scale"));
 }
 

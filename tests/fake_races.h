@@ -155,6 +155,8 @@ static void touch_kernel(CUstream s, const struct operation *o)
         touch(s, o, false, p->a, (size_t)p->lda * size, p->a_kmajor ? line : m * size, p->a_kmajor ? m : k);
     if (operands && n && (!packs || p->workspace))
         touch(s, o, false, p->b, (size_t)p->ldb * size, p->b_kmajor ? line : n * size, p->b_kmajor ? n : k);
+    if (strstr(name, "mapped"))
+        touch(s, o, false, p->workspace, (size_t)p->ldc * size, m * size, n);
     if (packs) {
         touch(s, o, true, p->c, 0, ((m + 3) / 4 * 4 * (k - 1) + m) * size, 1);
         touch(s, o, true, p->workspace, 0, ((n + 3) / 4 * 4 * (k - 1) + n) * size, 1);

@@ -34,13 +34,14 @@ static void count(unsigned long of[WHATS])
     of[WAITED] = asked("cuStreamWaitEvent");
 }
 
-/* How such calls go: short ones are copied by kernels, or whole lines at a time, padding included; long ones are cut up. */
-enum way { BY_KERNELS, SHORT, LONG };
+/* How such calls go: short ones are read in page-locked memory or copied there by kernels, or whole lines at a time, padding included; long ones are cut
+ * up. */
+enum way { MAPPED, BY_KERNELS, SHORT, LONG };
 
 static void repeat(const char *name, int64_t m, int64_t n, int64_t k, double beta, enum way way)
 {
     const struct spelling *s = spelling_named(name);
-    const int64_t size = s->dbl ? 8 : 4, unit = 128 / size, pad_m = (m + unit - 1) / unit * unit, pad_k = (k + unit - 1) / unit * unit;
+    const int64_t size = s->dbl ? 8 : 4, unit = (way == MAPPED ? 16 : 128) / size, pad_m = (m + unit - 1) / unit * unit, pad_k = (k + unit - 1) / unit * unit;
     const int64_t lines_m = way == LONG ? m : pad_m, lines_k = way == LONG ? k : pad_k, down = lines_m * n * size,
                   up = (lines_m * k + lines_k * n) * size + (beta == 0 ? 0 : down);
     char *a = calloc(1, (size_t)(m * k * size)), *b = calloc(1, (size_t)(k * n * size)), *c = calloc(1, (size_t)(m * n * size));
@@ -61,7 +62,7 @@ static void repeat(const char *name, int64_t m, int64_t n, int64_t k, double bet
             const unsigned long times = after[what] - before[what];
             if (i == 0)
                 first[what] = times;
-            const unsigned long want = what == ALLOCATED || (what == COPIED && way == BY_KERNELS) ? 0 : first[what];
+            const unsigned long want = what == ALLOCATED || (what == COPIED && way <= BY_KERNELS) ? 0 : first[what];
             CHECK(what == ALLOCATED && i == 0      ? true
                   : what == COPIED && way == SHORT ? times > 0
                                                    : times == want,
@@ -75,8 +76,9 @@ static void traffic(void)
 {
     for (int round = 0; round < 2; round++) {
         for (int beta = 0; beta < 2; beta++) {
-            repeat("sgemm_", 97, 65, 101, beta, BY_KERNELS);
-            repeat("dgemm_", 130, 100, 90, beta, BY_KERNELS);
+            repeat("sgemm_", 97, 65, 101, beta, MAPPED);
+            repeat("dgemm_", 130, 100, 90, beta, MAPPED);
+            repeat("dgemm_", 150, 130, 140, beta, BY_KERNELS);
             repeat("dgemm_", 500, 300, 400, beta, SHORT);
             repeat("sgemm_", 1300, 1100, 900, beta, LONG);
             repeat("dgemm_", 2100, 300, 900, beta, LONG);
