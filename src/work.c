@@ -142,6 +142,17 @@ int gg_gpu_event_done(gg_event event)
     return e == CUDA_ERROR_NOT_READY ? 0 : gg_driver_ok(e, "cuEventQuery") ? 1 : -1;
 }
 
+bool gg_gpu_signal(gg_stream stream, _Atomic uint32_t *word)
+{
+    static _Atomic bool unsupported; /* as for virtual GPUs */
+    if (!gg_cu.cuStreamWriteValue32 || atomic_load_explicit(&unsupported, memory_order_relaxed))
+        return true;
+    const CUresult e = gg_cu.cuStreamWriteValue32(stream, (CUdeviceptr)word, 1, CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (e == CUDA_ERROR_NOT_SUPPORTED)
+        atomic_store_explicit(&unsupported, true, memory_order_relaxed);
+    return e == CUDA_ERROR_NOT_SUPPORTED || gg_driver_ok(e, "cuStreamWriteValue32");
+}
+
 void *gg_gpu_alloc(size_t bytes)
 {
     CUdeviceptr p;

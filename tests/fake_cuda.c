@@ -62,7 +62,7 @@ struct CUmod_st {
     CUcontext context;
 };
 
-enum kind { COPY, FILL, KERNEL, RECORD, WAIT };
+enum kind { COPY, FILL, KERNEL, RECORD, WAIT, WRITE };
 
 struct operation {
     struct operation *next;
@@ -76,6 +76,7 @@ struct operation {
     CUevent event;
     unsigned long generation;
     void *record;
+    struct clock clock; /* WRITE: what is done by then */
 };
 
 struct CUevent_st {
@@ -459,6 +460,15 @@ CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t bytes, CUs
 {
     ENTER(true);
     return enqueue(stream, &(struct operation){.kind = FILL, .dst = (char *)dst, .width = bytes, .value = value});
+}
+
+/* The host, which may look at the word at any time, then knows what was before. */
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr word, cuuint32_t value, unsigned flags)
+{
+    ENTER(true);
+    if (word % sizeof value || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    return enqueue(stream, &(struct operation){.kind = WRITE, .dst = (char *)word, .width = value});
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t bytes) { return cuMemcpyAsync(dst, (CUdeviceptr)src, bytes, NULL); }

@@ -117,6 +117,7 @@ static void touch(CUstream s, const struct operation *o, bool writes, const void
     struct access x = {.area = {base, whole ? width * height : pitch, whole ? width * height : width, whole ? 1 : height},
                        .what = o->kind == KERNEL ? o->name
                                : o->kind == FILL ? "a fill"
+                               : o->kind == WRITE ? "a written word"
                                                  : "a copy",
                        .thread = pushed && (!a || a->address == a->shadow) ? &pushed : NULL,
                        .stream = s->number,
@@ -182,7 +183,7 @@ static void touch_kernel(CUstream s, const struct operation *o)
 }
 
 /* Under the lock, of an operation that is being enqueued. */
-static void order(CUstream s, const struct operation *o)
+static void order(CUstream s, struct operation *o)
 {
     if (!races.on)
         return;
@@ -192,6 +193,10 @@ static void order(CUstream s, const struct operation *o)
     f.enqueued.of[s->number] = ++s->clock.of[s->number];
     if (o->kind == RECORD)
         o->event->clock = s->clock;
+    if (o->kind == WRITE) {
+        o->clock = s->clock;
+        touch(s, o, true, o->dst, 0, sizeof(uint32_t), 1);
+    }
     if (o->kind == COPY)
         touch(s, o, false, o->src, o->src_pitch, o->width, o->height);
     if (o->kind == COPY || o->kind == FILL)

@@ -45,7 +45,12 @@ static void *stream_thread(void *argument)
         happens_before(&f.enqueued);
         if (o->kind == RECORD)
             happens_before(o->record);
+        uint32_t *const word = o->kind == WRITE ? (uint32_t *)see(o->dst, sizeof *word, false, "a word") : NULL;
         lock();
+        if (word) {
+            join(&races.host, &o->clock);
+            __atomic_store_n(word, (uint32_t)o->width, __ATOMIC_RELEASE);
+        }
         if (o->kind == RECORD && o->event->done < o->generation)
             o->event->done = o->generation;
         s->first = o->next;
