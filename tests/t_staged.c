@@ -123,14 +123,16 @@ static bool allocate(float **to, size_t bytes)
 static void failing(void)
 {
     enum { OUT_OF_MEMORY = 2 }; /* CUDA_ERROR_OUT_OF_MEMORY, which a context survives */
-    static const char *const functions[] = {"cuEventQuery", "cuEventRecord", "cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuStreamWaitEvent"};
+    static const char *const functions[] = {"cuEventQuery",      "cuEventRecord",    "cuMemcpyAsync",          "cuMemcpy2DAsync_v2",
+                                            "cuStreamWaitEvent", "cuLaunchKernelEx", "cuStreamWriteValue32_v2"};
     const struct spelling *s = spelling_named("dgemm_");
     uint64_t parts = 0;
     driver->error = OUT_OF_MEMORY;
     driver->mode = FAULT_ONCE;
     driver->patient = true;
-    for (int shape = 0; shape < 3; shape++) { /* lines longer than the least slot, 64 KB, in however many panels; and C page-locked: never direct */
-        const int64_t m = shape == 1 ? 150000 : 400, n = shape == 1 ? 5 : 400, k = shape == 1 ? 3 : 12, ldc = m + 10;
+    for (int shape = 0; shape < 4; shape++) { /* lines longer than the least slot, 64 KB, in however many panels; C page-locked: never direct; mapped */
+        const int64_t m = (const int64_t[]){400, 150000, 400, 100}[shape], n = (const int64_t[]){400, 5, 400, 60}[shape], k = shape == 1 ? 3 : 12,
+                      ldc = m + 10;
         const size_t bytes = (size_t)(ldc * n) * sizeof(double);
         void *c = shape == 2 ? page_locked(bytes) : malloc(bytes);
         CHECK(exact_gemm(s, m, n, k, c, ldc, 1) == 0, "%ld rows: wrong before any failure", (long)m);
@@ -141,9 +143,18 @@ static void failing(void)
                 CHECK(exact_gemm(s, m, n, k, c, ldc, nth) == 0, "%ld rows, %s call %u failing: wrong", (long)m, functions[i], nth);
                 driver->function = -1;
             }
-        if (shape < 2)
+        if (shape != 2)
             free(c);
     }
+    const char *const word = "cuStreamWriteValue32_v2";
+    driver->error = 801; /* CUDA_ERROR_NOT_SUPPORTED */
+    driver->nth = asked(word) + 1;
+    driver->function = fault_function(driver, word);
+    const uint64_t served = gpu_calls();
+    for (int call = 0; call < 3; call++)
+        CHECK(exact_square(s, 100, 1) == 0, "where the stream can write no word: wrong");
+    CHECK(asked(word) <= driver->nth && gpu_calls() == served + 3, "where the stream can write no word it is told to, or the GPU is left out");
+    driver->function = -1;
     parts = recovered();
     CHECK(parts >= 2, "only %d times had part of C arrived", (int)parts);
     CHECK(exact_square(s, 150, 1) == 0, "wrong afterwards");
