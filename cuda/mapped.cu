@@ -46,24 +46,24 @@ template <typename T> struct mapped {
                          : "memory");
     }
 
-    /* Adds COUNT k from l on. x, y: rows of A and columns of B, without k. */
+    /* COUNT k from l on of the rows x of an operand (columns of B). */
+    template <int COUNT, bool KMAJOR, int LINES> static __device__ void load(T (&v)[COUNT][LINES], const T *from, const int (&x)[LINES], int l, int ld)
+    {
+#pragma unroll
+        for (int i = 0; i < (KMAJOR ? LINES : COUNT); i++) {
+            const auto r = run<T, KMAJOR ? COUNT : LINES>::load(KMAJOR ? from + x[i] * ld + l : from + x[0] + (l + i) * ld);
+#pragma unroll
+            for (int e = 0; e < (KMAJOR ? COUNT : LINES); e++)
+                (KMAJOR ? v[e][i] : v[i][e]) = r.at[e];
+        }
+    }
+
+    /* Adds COUNT k from l on. */
     template <int COUNT, bool A_KMAJOR, bool B_KMAJOR> __device__ void step(int l, const int (&x)[TM], const int (&y)[TN], int lda, int ldb)
     {
         T u[COUNT][TM], v[COUNT][TN];
-#pragma unroll
-        for (int i = 0; i < (A_KMAJOR ? TM : COUNT); i++) {
-            const auto r = run<T, A_KMAJOR ? COUNT : TM>::load(A_KMAJOR ? a + x[i] * lda + l : a + x[0] + (l + i) * lda);
-#pragma unroll
-            for (int e = 0; e < (A_KMAJOR ? COUNT : TM); e++)
-                (A_KMAJOR ? u[e][i] : u[i][e]) = r.at[e];
-        }
-#pragma unroll
-        for (int j = 0; j < (B_KMAJOR ? TN : COUNT); j++) {
-            const auto r = run<T, B_KMAJOR ? COUNT : TN>::load(B_KMAJOR ? b + y[j] * ldb + l : b + y[0] + (l + j) * ldb);
-#pragma unroll
-            for (int e = 0; e < (B_KMAJOR ? COUNT : TN); e++)
-                (B_KMAJOR ? v[e][j] : v[j][e]) = r.at[e];
-        }
+        load<COUNT, A_KMAJOR>(u, a, x, l, lda);
+        load<COUNT, B_KMAJOR>(v, b, y, l, ldb);
 #pragma unroll
         for (int e = 0; e < COUNT; e++)
 #pragma unroll
