@@ -15,7 +15,7 @@
 #include "pipeline.cuh"
 #include "wgmma.cuh"
 
-#if __CUDA_ARCH__ == 900
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 template <typename T, int COUNT> struct alignas(COUNT * sizeof(T) < 16 ? COUNT * sizeof(T) : 16) run {
     T at[COUNT];
