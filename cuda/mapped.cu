@@ -1,4 +1,4 @@
-/* mapped — products of operands in page-locked memory, so small that launches and waits take most of the time, in one launch (sm_90). src/short.c packs
+/* mapped — products of operands in page-locked memory, so small that launches and waits take most of the time, in one launch (sm_90a). src/short.c packs
  * A and, behind it, B. One cluster does everything: each block copies its share of A and B to the shared memory of all blocks (cp.async.bulk,
  * multicast), so that each byte crosses the link once. Then each warp computes tiles of C and stores them where they belong, again in page-locked
  * memory. Old elements of C are asked for before the operands are awaited.
@@ -25,6 +25,7 @@ template <typename T, int COUNT> struct alignas(COUNT * sizeof(T) < 16 ? COUNT *
 
 template <typename T> struct mapped {
     static constexpr int WARPS = 8, THREADS = 32 * WARPS, TM = 2, TN = 4, ROWS = 32 * TM, CHUNK = 16 / sizeof(T);
+    static constexpr int BARRIERS = 128; /* bytes of shared memory, ahead of A */
 
     const T *a, *b; /* in shared memory */
     T sum[TM][TN];
@@ -41,8 +42,9 @@ template <typename T> struct mapped {
     {
         const int all = bytes(p), blocks = gridDim.x, share = (all / blocks + 15) / 16 * 16, most = 8192, end = min(all, (cluster_rank() + 1) * share);
         for (int at = cluster_rank() * share; at < end; at += most)
-            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(to + at),
-                         "l"(static_cast<const char *>(p.a) + at), "r"(min(most, end - at)), "r"(barrier), "h"(uint16_t((1 << blocks) - 1))
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::
+                             "r"(to + at), "l"(static_cast<const char *>(p.a) + at), "r"(min(most, end - at)), "r"(barrier),
+                         "h"(uint16_t((1 << blocks) - 1))
                          : "memory");
     }
 
@@ -123,7 +125,6 @@ template <typename T> struct mapped {
     __device__ void serve(const gg_args &p)
     {
         extern __shared__ __align__(128) char memory[];
-        constexpr int BARRIERS = 128;
         const unsigned shared = gg_shared(memory);
         const gg_ring<1> ring(shared);
         if (threadIdx.x == 0) {
@@ -144,7 +145,8 @@ template <typename T> struct mapped {
     }
 };
 
-static_assert(128 + GG_MAPPED_BYTES + mapped<float>::ROWS * sizeof(double) <= gg_shared_mapped_s, "kernels.def; rows beyond the last are read");
+static_assert(mapped<float>::BARRIERS + GG_MAPPED_BYTES + mapped<float>::ROWS * sizeof(double) <= gg_shared_mapped_s,
+              "kernels.def; rows beyond the last are read");
 
 extern "C" {
 __global__ void __launch_bounds__(mapped<float>::THREADS, 1) mapped_s(const __grid_constant__ gg_args p)

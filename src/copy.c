@@ -107,7 +107,7 @@ void gg_copy_run(const struct gg_copy *copy)
             __builtin_prefetch(copy->src + (i + ahead) * copy->src_pitch + at, 0, 2);
         if (copy->cached)
             memcpy(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);
-        else if (copy->padded && lines > 1)
+        else if (copy->padded && lines > 1) /* one line may be the whole rectangle, without padding */
             copy_padded(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width, (size_t)copy->dst_pitch);
         else
             copy_past_cache(copy->dst + i * copy->dst_pitch, copy->src + i * copy->src_pitch, (size_t)width);

@@ -121,11 +121,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     if (!forced && copies >= WORTH_TRYING * d.seconds_cpu) /* too long, whichever kernel */
         return too_small(p, rates);
     if (up) {
-        const struct gg_gemm staged = gg_as_staged(*p);
-        const struct gg_kernel *const mapped = gg_mapped(p, f->arch, f->kernel);
-        d.choice = gg_select(&staged, f->arch, f->kernel);
-        if (mapped)
-            d.choice = (struct gg_choice){.kernel = mapped, .splits = 1, .seconds = d.choice.seconds};
+        d.choice = gg_select_staged(p, f->arch, f->kernel);
         if (!d.choice.kernel)
             return cpu(GG_NO_KERNEL);
     }

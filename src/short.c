@@ -331,8 +331,8 @@ static bool arrives(gg_event event)
 bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *caller, struct gg_outcome *outcome)
 {
     struct packed packed[3];
-    const struct gg_kernel *const mapped = gg_mapped(p, &lane->dev->arch, gg_config()->kernel);
-    const bool crowd = !mapped && gg_copy_calls() >= CROWD;
+    const struct gg_choice choice = gg_select_staged(p, &lane->dev->arch, gg_config()->kernel);
+    const bool mapped = choice.kernel && choice.kernel->role == GG_MAPPED, crowd = !mapped && gg_copy_calls() >= CROWD;
     const int64_t need = pack_plan(p, mapped, packed);
     const struct packed *c = &packed[GG_C];
     const bool reads = p->beta != 0;
@@ -345,14 +345,14 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     struct legs *legs = malloc(sizeof *legs);
     gg_stream stream = lane->run[0], up = crowd ? gg_lane_up(lane->dev) : stream;
     outcome->reason = GG_NO_MEMORY;
-    if (!legs || !gg_lane_grow_pinned(lane, gg_max(need, c->back + c->bytes)) || !gg_lane_grow_arena(lane, need) || !gg_lane_grow_events(lane, C_LEGS)) {
+    if (!legs || !gg_lane_grow_pinned(lane, gg_max(need, c->back + c->bytes)) || (!mapped && !gg_lane_grow_arena(lane, need)) ||
+        !gg_lane_grow_events(lane, C_LEGS)) {
         free(legs);
         return false;
     }
     legs->cut = legs->posted = 0;
     outcome->reason = GG_GPU_ERROR;
     const struct gg_gemm q = as_packed(lane, p, packed, mapped, down);
-    const struct gg_choice choice = mapped ? (struct gg_choice){.kernel = mapped} : gg_select(&q, &lane->dev->arch, gg_config()->kernel);
     outcome->head = outcome->kernel = choice.kernel;
     const int threads = alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
     gg_copy_begin(threads, true);

@@ -25,13 +25,14 @@ static struct faults *driver; /* of it */
 
 static unsigned long asked(const char *name) { return driver->calls[fault_function(driver, name)]; }
 
-enum { ALLOCATED, COPIED, WAITED, WHATS };
+enum { ALLOCATED, COPIED, WAITED, TOLD, WHATS };
 
 static void count(unsigned long of[WHATS])
 {
     of[ALLOCATED] = asked("cuMemAlloc_v2") + asked("cuMemHostAlloc") + asked("cuEventCreate") + asked("cuStreamCreateWithPriority");
     of[COPIED] = asked("cuMemcpyAsync") + asked("cuMemcpy2DAsync_v2");
     of[WAITED] = asked("cuStreamWaitEvent");
+    of[TOLD] = asked("cuStreamWriteValue32_v2");
 }
 
 /* How such calls go: short ones are read in page-locked memory or copied there by kernels, or whole lines at a time, padding included; long ones are cut
@@ -41,7 +42,8 @@ enum way { MAPPED, BY_KERNELS, SHORT, LONG };
 static void repeat(const char *name, int64_t m, int64_t n, int64_t k, double beta, enum way way)
 {
     const struct spelling *s = spelling_named(name);
-    const int64_t size = s->dbl ? 8 : 4, unit = (way == MAPPED ? 16 : 128) / size, pad_m = (m + unit - 1) / unit * unit, pad_k = (k + unit - 1) / unit * unit;
+    const int64_t size = s->dbl ? 8 : 4, unit = (way == MAPPED ? 16 : 128) / size;
+    const int64_t pad_m = (m + unit - 1) / unit * unit, pad_k = (k + unit - 1) / unit * unit;
     const int64_t lines_m = way == LONG ? m : pad_m, lines_k = way == LONG ? k : pad_k, down = lines_m * n * size,
                   up = (lines_m * k + lines_k * n) * size + (beta == 0 ? 0 : down);
     char *a = calloc(1, (size_t)(m * k * size)), *b = calloc(1, (size_t)(k * n * size)), *c = calloc(1, (size_t)(m * n * size));
@@ -62,7 +64,8 @@ static void repeat(const char *name, int64_t m, int64_t n, int64_t k, double bet
             const unsigned long times = after[what] - before[what];
             if (i == 0)
                 first[what] = times;
-            const unsigned long want = what == ALLOCATED || (what == COPIED && way <= BY_KERNELS) ? 0 : first[what];
+            const bool by_kernels = way <= BY_KERNELS;
+            const unsigned long want = what == ALLOCATED || (what == COPIED && by_kernels) ? 0 : what == TOLD && by_kernels ? 1 : first[what];
             CHECK(what == ALLOCATED && i == 0      ? true
                   : what == COPIED && way == SHORT ? times > 0
                                                    : times == want,
