@@ -54,7 +54,7 @@ struct gg_tensor_map {
     GG_ALIGN(64) uint64_t opaque[16];
 };
 
-/* The problem as a kernel sees it: struct gg_gemm with its pointers in GPU memory, plus what launch.c adds.
+/* The problem as a kernel sees it: struct gg_gemm with pointers that the GPU can follow, plus what launch.c adds.
  * alpha and beta are exact copies of the type's own. beta == 0: C is not read. Kernels that multiply are never launched with
  * k == 0; launch.c sends that to gg_scale. Layout is a run-time fact: no kernel is compiled more than once for it.
  *

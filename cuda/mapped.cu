@@ -1,7 +1,7 @@
 /* mapped — products of operands in page-locked memory, so small that launches and waits take most of the time, in one launch (sm_90a). src/short.c packs
  * A and, behind it, B. One cluster does everything: each block copies its share of A and B to the shared memory of all blocks (cp.async.bulk,
  * multicast), so that each byte crosses the link once. Then each warp computes tiles of C and stores them where they belong, again in page-locked
- * memory. Old elements of C are asked for before the operands are awaited.
+ * memory. Old elements of C, of a warp's first tile, are asked for before the operands are awaited.
  *
  * A lane has two rows and four columns of a tile, all lanes the same columns. Where k is contiguous in A a lane reads 16 bytes of k from each row, and
  * the lines of A are an odd multiple of 16 bytes apart, so that eight lanes read different banks; else two neighbouring rows at a time. Sums run over
@@ -145,8 +145,8 @@ template <typename T> struct mapped {
     }
 };
 
-static_assert(mapped<float>::BARRIERS + GG_MAPPED_BYTES + mapped<float>::ROWS * sizeof(double) <= gg_shared_mapped_s,
-              "kernels.def; rows beyond the last are read");
+template <typename T> constexpr int bytes_read = mapped<T>::BARRIERS + GG_MAPPED_BYTES + mapped<T>::ROWS * sizeof(T); /* rows beyond the last are */
+static_assert(bytes_read<float> <= gg_shared_mapped_s && bytes_read<double> <= gg_shared_mapped_d, "kernels.def");
 
 extern "C" {
 __global__ void __launch_bounds__(mapped<float>::THREADS, 1) mapped_s(const __grid_constant__ gg_args p)

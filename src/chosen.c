@@ -101,3 +101,12 @@ struct gg_choice gg_select(const struct gg_gemm *p, const struct gg_arch *arch, 
     }
     return choice;
 }
+
+struct gg_choice gg_select_staged(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
+{
+    const struct gg_gemm staged = gg_as_staged(*p);
+    const struct gg_choice other = gg_select(&staged, arch, force);
+    const bool is_forced = force && other.kernel && strcmp(force, other.kernel->name) == 0;
+    const struct gg_kernel *const mapped = is_forced ? NULL : gg_mapped(p, arch, force);
+    return mapped ? (struct gg_choice){.kernel = mapped, .splits = 1, .seconds = other.seconds} : other;
+}

@@ -76,7 +76,7 @@ static bool read_DEVICES(const char *text, const char **value)
 static bool read_KERNEL(const char *text, const char **value)
 {
     for (int i = 0; i < gg_kernel_count; i++)
-        if (gg_kernels[i].role < GG_SCALE && strcmp(text, gg_kernels[i].name) == 0) {
+        if ((gg_kernels[i].role < GG_SCALE || gg_kernels[i].role == GG_MAPPED) && strcmp(text, gg_kernels[i].name) == 0) {
             *value = gg_kernels[i].name;
             return true;
         }

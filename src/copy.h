@@ -16,7 +16,7 @@ struct gg_copy {
     bool cached;       /* Write through the caches, because this processor reads the bytes next, or because so much is packed that it is evicted
                         * anyway. (H200's host, through and past the caches: dgemm 8192 28.3 ms and 30.2; 4096 7.3 and 7.9, sgemm 4096 4.19 and 4.38,
                         * 2300 1.10 and 1.16, 2048 1.39 and 1.34.) */
-    bool padded;       /* Not `cached`; dst's lines begin at multiples of 16 bytes, and what lies between them may be written, too. */
+    bool padded;       /* Not `cached`; dst's lines begin at multiples of 16 bytes, and what lies behind each, up to the pitch, is written, too. */
     _Atomic int *left; /* of the copies that belong together, how many are still to be made; decremented with release order */
     struct gg_copy *next;
 };

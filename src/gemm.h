@@ -6,7 +6,7 @@
  *   dispatch.c  pure: (problem, facts) -> decision: path, kernel row, reason, predicted times
  *   device.c    operands in GPU memory: run in place on the caller's stream
  *   staged.c    operands in host memory: cut up, copy, compute and copy back, all overlapped
- *   launch.c    a kernel row -> its launch, on operands in GPU memory
+ *   launch.c    a kernel row -> its launch, on operands that the GPU reaches
  *   real.c      everything else: the BLAS the program already has; cpu.c computes by it
  *
  * Invariants. Every stage returns true (C is complete) or false (C is untouched). On false the entry point calls the same routine of the real BLAS

@@ -268,18 +268,13 @@ static inline int64_t gg_mapped_pitch(const struct gg_gemm *p, bool a)
     return gg_round_up(elements * (int64_t)gg_size(p->type), 16) | (a && p->a_kmajor ? 16 : 0);
 }
 
-/* Pure. The GG_MAPPED row, if it serves this GPU and is the fastest for a product of operands in host memory, or is the one named `force` (as in
- * gg_choose); else NULL. */
+/* Pure. The GG_MAPPED row, if it serves this GPU and is the fastest for a product of operands in host memory, or is the one named `force`; else
+ * NULL. */
 const struct gg_kernel *gg_mapped(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
-/* The choice for operands in host memory, staged as a whole: the GG_MAPPED row, of which no more is predicted than of the row that would serve else. */
-static inline struct gg_choice gg_select_staged(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
-{
-    const struct gg_gemm staged = gg_as_staged(*p);
-    const struct gg_choice other = gg_select(&staged, arch, force);
-    const struct gg_kernel *const mapped = gg_mapped(p, arch, force);
-    return mapped ? (struct gg_choice){.kernel = mapped, .splits = 1, .seconds = other.seconds} : other;
-}
+/* The choice for operands in host memory, staged as a whole: the GG_MAPPED row where it is the fastest, or is the one named `force`; else gg_select's.
+ * The same time is predicted of both. */
+struct gg_choice gg_select_staged(const struct gg_gemm *p, const struct gg_arch *arch, const char *force);
 
 /* Enqueues the choice on stream: C is complete when the stream gets there. No synchronisation, no allocation but gg_gpu_workspace and, if `repeats`,
  * what the driver needs for graphs: the caller may come with the same call again and again, and it is its turn (gg_gpu_again). */

@@ -27,11 +27,11 @@ struct gg_lane {
     bool taken;
     gg_stream up, down, run[GG_RUN_STREAMS];
     gg_event slot_events[GG_SLOTS]; /* made by gg_slot_bytes */
-    gg_event *events;               /* for the loads and steps of a job (job.h) */
+    gg_event *events;               /* for the loads and steps of a job (job.h), or the legs of a short call */
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
     int64_t arena_bytes;            /* changed under lane.c's lock, because other lanes' allowances depend on it */
-    char *pinned;                   /* for short calls */
+    char *pinned;                   /* for short calls; short.c says what it begins with */
     int64_t pinned_bytes;
     double short_end;               /* when the lane's last short call ended */
     struct gg_planned planned[GG_PLANS];

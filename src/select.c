@@ -58,8 +58,8 @@ const struct gg_kernel *gg_helper(enum gg_type type, enum gg_role role)
     return row;
 }
 
-/* What is gained is some 4 us; a warp's tile takes 5 ns for each k and, of doubles, 9. (H200: dgemm 8x8x1500 56 us, so 42; sgemm 20x20x1000 37 and
- * 35.5.) */
+/* What is gained is some 4 us; a warp's tile takes 5 ns for each k and, of doubles, 9. (H200: dgemm 8x8x1500 56 us, and 42 without it; sgemm
+ * 20x20x1000 37 and 35.5.) */
 const struct gg_kernel *gg_mapped(const struct gg_gemm *p, const struct gg_arch *arch, const char *force)
 {
     const double most_c = 256 << 10, most_k = 1600; /* bytes */
@@ -69,8 +69,8 @@ const struct gg_kernel *gg_mapped(const struct gg_gemm *p, const struct gg_arch 
                  b = (double)gg_mapped_pitch(p, false) * (double)(p->b_kmajor ? p->n : p->k);
     if (gg_is_empty(p) || !gg_runs(row, arch) || a + b > GG_MAPPED_BYTES)
         return NULL;
-    if (force && *force)
-        return strcmp(force, row->name) == 0 ? row : NULL;
+    if (force && strcmp(force, row->name) == 0)
+        return row;
     const double tiles = (double)gg_ceil_div(p->m, row->tile_m) * (double)gg_ceil_div(p->n, row->tile_n);
     const double warps = GG_LARGEST_CLUSTER * row->threads / 32, rounds = tiles > warps ? tiles / warps : 1;
     return (double)p->m * (double)p->n * (double)size <= most_c && rounds * (double)(p->k * size) <= most_k ? row : NULL;

@@ -186,7 +186,7 @@ static bool is_in_time(struct leg *next, double wanted)
 }
 
 /* Packs A and B (and C, if beta asks for it) and uploads them, unless they are `mapped`. Copy threads pack all legs at once; a thread that is alone
- * packs leg by leg. */
+ * packs one after the other. */
 static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3], int inputs, bool mapped, bool alone, gg_stream stream,
                  struct gg_outcome *outcome)
 {
@@ -216,7 +216,7 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
         await(leg);
         /* Legs packed while the link is busy are sent together with the next. With a fetching kernel and one thread all legs are: a launch takes this
          * thread as long as packing a leg. */
-        if (i + 1 < count && (fetched ? alone : is_in_time(&legs->legs[i + 1], busy_until - ahead)))
+        if (i + 1 < count && (alone ? fetched : !fetched && is_in_time(&legs->legs[i + 1], busy_until - ahead)))
             continue;
         if (!mapped)
             good = good && (fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
@@ -231,12 +231,12 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
 
 static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned; }
 
-/* Waits until a leg of C is there. word: the stream has been told to set it; to ask for an event that is there takes 1.3 us (H200, 2026-11). NULL: it
+/* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200, 2026-11). NULL: it
  * has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). False: the GPU failed. */
 static bool comes(gg_event event, const _Atomic uint32_t *word)
 {
     int done = 0;
-    for (int look = 1; done == 0 && !(word && atomic_load_explicit(word, memory_order_acquire)); look++) {
+    for (unsigned look = 1; done == 0 && !(word && atomic_load_explicit(word, memory_order_acquire)); look++) {
         if (!word || look % 32 == 0)
             done = gg_gpu_event_done(event);
         gg_relax();

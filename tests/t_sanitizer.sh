@@ -45,7 +45,7 @@ for where in "" --device; do
     for tool in memcheck synccheck initcheck; do try $tool sd "" $where; done
     for type in s d; do for row in tiled_${type}_64x64 multistage_${type}_32x32; do try racecheck $type $row $where; done; done
 done
-for type in s d; do CALLS=60 try racecheck $type mapped_$type --largest 90; done # all of them by that kernel
+for type in s d; do CALLS=60 try racecheck $type mapped_$type --largest 90; done # by that kernel, but for a larger size now and then
 for row in dgemm_tma_64x64 dgemm_tma_48x32 dgemm_tma_96x48 sgemm_tma_128x128; do CALLS=40 LIMIT=40 try racecheck ${row:0:1} $row --device; done
 CALLS=40 try memcheck s tensor_mma_fp16 --device
 for tool in memcheck synccheck initcheck racecheck; do CALLS=16 try $tool d tensor_int8 --device --largest 1300; done # k from 1024 on

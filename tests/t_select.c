@@ -283,6 +283,30 @@ static void check_gathered(void)
         }
 }
 
+/* Operands in host memory: which products the GG_MAPPED row serves, and that naming a row decides only for products that the row can serve. */
+static void check_mapped(void)
+{
+    static const struct {
+        enum gg_type type;
+        int64_t m, n, k;
+        const char *force;
+        bool mapped;
+    } cases[] = {{GG_S, 165, 165, 165, NULL, true},        {GG_S, 169, 169, 169, NULL, false},     {GG_D, 119, 119, 119, NULL, true},
+                 {GG_D, 120, 120, 120, NULL, false},       {GG_S, 20, 20, 1000, NULL, false},      {GG_S, 20, 20, 1000, "mapped_s", true},
+                 {GG_S, 300, 300, 300, "mapped_s", false}, {GG_S, 64, 64, 64, "mapped_d", true},   {GG_D, 64, 64, 64, "mapped_s", true},
+                 {GG_S, 64, 64, 64, "tiled_s_64x64", false}, {GG_D, 64, 64, 64, "tiled_s_64x64", true},
+                 {GG_S, 64, 64, 64, "tensor_fp16_pair", true} /* k is too short for it */};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k;
+        const struct gg_gemm p = {.type = cases[i].type, .precision = GG_FP32, .m = m, .n = n, .k = k, .alpha = 1, .lda = m, .ldb = k, .ldc = m};
+        const struct gg_choice staged = gg_select_staged(&p, &gpus[2], cases[i].force);
+        CHECK(staged.kernel && (staged.kernel->role == GG_MAPPED) == cases[i].mapped, "%cgemm %lldx%lldx%lld, %s: by %s", "sd"[p.type], (long long)m,
+              (long long)n, (long long)k, cases[i].force ? cases[i].force : "no row named", staged.kernel ? staged.kernel->name : "none");
+        CHECK(staged.seconds > 0, "%s: no time predicted", staged.kernel->name);
+        CHECK(gg_select_staged(&p, &gpus[0], cases[i].force).kernel->role != GG_MAPPED, "on an A100");
+    }
+}
+
 /* Where memory is not the limit an H100 gets the same rows as an H200, and where C's bytes are the limit for all rows. */
 static void check_h100(void)
 {
@@ -390,6 +414,7 @@ static void check_round(void)
 int main(void)
 {
     check_fitting();
+    check_mapped();
     check_round();
     check_long();
     check_gathered();
