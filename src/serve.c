@@ -14,9 +14,10 @@
 #include "staged.h"
 
 static struct {
-    _Atomic int64_t lost; /* nanoseconds that calls have lost because the GPU was not up */
-    _Atomic bool warned;  /* about a call that the CPU finished; further ones are only counted */
-    _Atomic int staged;   /* calls on host operands that the GPU is serving now */
+    _Atomic int64_t lost;   /* nanoseconds that calls have lost because the GPU was not up */
+    _Atomic bool warned;    /* about a call that the CPU finished; further ones are only counted */
+    _Atomic int busy;       /* calls on host operands that are being served now, by either side */
+    _Atomic unsigned begun; /* such calls so far */
     struct failing {
         _Atomic int failures; /* of the GPU, in a row */
         _Atomic int left;     /* so many calls do not go there before the next that may */
@@ -27,6 +28,29 @@ static struct {
 static _Thread_local enum gpugemm_pointer_mode pointer_mode;
 static _Thread_local enum gpugemm_precision precision;
 static _Thread_local bool on_gpu;
+
+/* Is this thread's call counted in g.busy? It still is if a signal handler has jumped out of it. Then which of g.begun it was. */
+static _Thread_local bool counted;
+static _Thread_local unsigned number;
+
+static void count(void)
+{
+    if (!counted)
+        atomic_fetch_add_explicit(&g.busy, 1, memory_order_relaxed);
+    counted = true;
+    number = atomic_fetch_add_explicit(&g.begun, 1, memory_order_relaxed) + 1;
+}
+
+static void uncount(void)
+{
+    if (counted)
+        atomic_fetch_sub_explicit(&g.busy, 1, memory_order_relaxed);
+    counted = false;
+}
+
+/* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. So calls are tried
+ * and learnt from that are alone when they begin (facts.may_try), and are the last to have begun when they end. */
+static bool is_last(void) { return counted && number == atomic_load_explicit(&g.begun, memory_order_relaxed); }
 
 enum gpugemm_pointer_mode gpugemm_set_pointer_mode(enum gpugemm_pointer_mode mode)
 {
@@ -67,10 +91,11 @@ double gg_clock(void)
 void gg_conclude(struct gg_record *record, double start, double declined)
 {
     const struct gg_fp fp = gg_fp_ours();
-    if (declined > 0)
+    if (declined > 0 && is_last())
         gg_rates_see(GG_ON_CPU, record->p, record->model, gg_now() - declined);
     if (start > 0)
         record->seconds = gg_now() - start;
+    uncount();
     gg_record(record);
     gg_fp_write(fp);
 }
@@ -128,7 +153,7 @@ static struct gg_device *gather(const struct gg_request *request, bool to_neares
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
-    facts->may_try = atomic_load_explicit(&g.staged, memory_order_relaxed) == 0;
+    facts->may_try = atomic_load_explicit(&g.busy, memory_order_relaxed) == 0;
     return dev;
 }
 
@@ -185,8 +210,9 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     record->reason = d.reason = d.wait > 0 ? GG_STARTING : d.reason; /* still to wait: it has waited in vain */
     record->predicted_cpu = d.seconds_cpu;
     record->predicted_gpu = d.seconds_gpu;
-    /* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. */
     const bool alone = facts.may_try;
+    if (!on_gpu || d.path == GG_PATH_STAGED)
+        count();
     record->model = alone && d.path == GG_PATH_CPU ? d.model_cpu : 0;
     if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
         atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d.seconds_cpu - d.seconds_gpu)), memory_order_relaxed);
@@ -206,17 +232,14 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
         return false;
     struct gg_outcome outcome = {.reason = d.reason};
     const double start = alone && d.model_gpu > 0 ? gg_now() : 0;
-    if (staged)
-        atomic_fetch_add_explicit(&g.staged, 1, memory_order_relaxed);
     bool complete = staged ? gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome)
                            : gg_device_gemm(dev, p, request->stream, request->wait, &outcome);
-    const int others = staged ? atomic_fetch_sub_explicit(&g.staged, 1, memory_order_relaxed) - 1 : 0;
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* otherwise gpu.c has reported it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (may_decline)
         note_outcome(p, complete && !outcome.recovered, outcome.reason);
     if (complete) {
-        if (start > 0 && others == 0 && !outcome.recovered)
+        if (start > 0 && is_last() && !outcome.recovered)
             gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);
         record->path = d.path;
         record->kernel = outcome.kernel;
@@ -254,6 +277,8 @@ bool gg_serve(const struct gg_request *request, struct gg_record *record)
     struct gg_request with = *request;
     with.p = &precise;
     bool complete = carry_out(&with, fp, record);
+    if (complete || on_gpu) /* else the CPU is yet to serve it */
+        uncount();
     gg_fp_write(fp);
     pthread_setcancelstate(cancel, NULL);
     errno = saved;

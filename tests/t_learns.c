@@ -1,5 +1,5 @@
 /* t_learns.c — what calls teach, on a fake GPU: one that fails is left alone for longer and longer, and what `gpugemm tune` has measured meanwhile is
- * kept. And statistics that are read while they are reset are numbers of calls.
+ * kept. Calls beside others teach nothing, on either side. And statistics that are read while they are reset are numbers of calls.
  *
  *   t_learns --lib PATH
  *
@@ -158,6 +158,51 @@ static void spellings(void)
 
 static _Atomic bool ended;
 
+/* Until the end: long calls, for which the CPU is predicted to be faster. */
+static void *long_calls(void *under_way)
+{
+    enum { LONG = 1500 };
+    const int n = LONG;
+    const double one = 1, zero = 0;
+    double *x = calloc(3 * LONG * LONG, sizeof *x);
+    while (!ended) {
+        *(_Atomic bool *)under_way = true;
+        dgemm("N", "N", &n, &n, &n, &one, x, &n, x + LONG * LONG, &n, &zero, x + 2 * LONG * LONG, &n);
+    }
+    free(x);
+    return NULL;
+}
+
+/* The CPU's time is not learnt from calls beside others on the CPU, but from the same calls alone. */
+static void beside(void)
+{
+    char command[600];
+    snprintf(command, sizeof command, "sed -i 's/^\\(up\\|down\\|pinned\\) .*/\\1 4e8/; s/^cpu_dgemm .*/cpu_dgemm 1e12/' %s", file);
+    CHECK(system(command) == 0, "%s", command);
+    open_library();
+    void *const library = dlopen(lib, RTLD_NOW);
+    __typeof__(gpugemm_explain) *const explain = (__typeof__(explain))dlsym(library, "gpugemm_explain");
+    struct gpugemm_decision before = {0}, crowded = {0}, after = {0};
+    pthread_t other;
+    _Atomic bool under_way = false;
+    unsigned long on_gpu = 0;
+    explain("dgemm", GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, N, 0, 0, NULL, &before, sizeof before);
+    pthread_create(&other, NULL, long_calls, &under_way);
+    while (!under_way)
+        ;
+    usleep(5000); /* now it is inside the call, which takes longer */
+    on_gpu += run(200);
+    explain("dgemm", GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, N, 0, 0, NULL, &crowded, sizeof crowded);
+    ended = true;
+    pthread_join(other, NULL);
+    on_gpu += run(200);
+    explain("dgemm", GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, N, N, N, 0, 0, NULL, &after, sizeof after);
+    CHECK(crowded.predicted_cpu == before.predicted_cpu, "learnt from calls beside others: %g s became %g", before.predicted_cpu,
+          crowded.predicted_cpu);
+    CHECK(after.predicted_cpu != before.predicted_cpu, "nothing learnt from 200 calls");
+    CHECK(on_gpu < 50, "%lu of 400 calls by the GPU", on_gpu);
+}
+
 static void *tiny(void *unused)
 {
     const int n = 1;
@@ -223,7 +268,7 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
     if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
         snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
-        void (*const parts[])(void) = {failing, stamp, saved, spellings, statistics};
+        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, statistics};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             failed |= part(parts[i]);
         unlink(file);
