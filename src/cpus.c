@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "real.h"
@@ -65,15 +66,18 @@ static void find(void)
     gg_loader_leave();
 }
 
-/* False while another thread is still looking, which must not be waited for: it waits for the loader's lock, and a library's constructor, which has
- * that, may have called us. */
+/* False while another thread is still looking, which must not be waited for long: it waits for the loader's lock, and a library's constructor, which
+ * has that, may have called us. (Without waiting, of threads that OpenMP has pinned and whose calls are a program's first, all but one saw a single
+ * processor.) */
 static bool are_found(void)
 {
-    int state = UNKNOWN;
+    int state = UNKNOWN, patience = 200;
     if (atomic_compare_exchange_strong(&g.state, &state, SOUGHT)) {
         find();
         atomic_store(&g.state, state = FOUND);
     }
+    for (; state == SOUGHT && patience > 0; patience--, state = atomic_load(&g.state))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     return state == FOUND;
 }
 
