@@ -95,7 +95,9 @@ static bool served(struct call *call)
         gg_real_asking = false;
         return true;
     }
-    if (gg_real_calls(call->frame)) { /* one call by the user is one decision */
+    if (gg_real_calls(call->frame) && !call->info && !gg_on_host(call->p.a, call->p.b, call->p.c))
+        gg_real_left(); /* the BLAS has no operands in GPU memory */
+    if (gg_real_inside()) { /* one call by the user is one decision */
         came_back = call->recorded = true;
         if (!call->routine) /* the real BLAS calls a spelling that nobody else defines */
             answer(call);

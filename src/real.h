@@ -49,12 +49,18 @@ static inline bool gg_real_inside(void)
     return gg_real_depth > 0;
 }
 
-/* Is the call with this frame one by the real BLAS? Not if the frame is no deeper than that from which the thread went there: then a signal handler
- * has jumped out of the BLAS (what Ctrl-C does in Sage, Lisp or Julia), and nobody will leave. Without that the thread would stay inside for ever. */
+/* A signal handler has jumped out of the BLAS (what Ctrl-C does in Sage, Lisp or Julia), and nobody will leave. */
+static inline void gg_real_left(void)
+{
+    gg_real_depth = 0;
+}
+
+/* Is the call with this frame one by the real BLAS? Not if the frame is no deeper than that from which the thread went there: then it has been left by
+ * a jump. Without that the thread would stay inside for ever. */
 static inline bool gg_real_calls(const void *frame)
 {
     if ((uintptr_t)frame >= gg_real_frame)
-        gg_real_depth = 0;
+        gg_real_left();
     return gg_real_inside();
 }
 
