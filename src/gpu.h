@@ -122,8 +122,8 @@ gg_event gg_gpu_event_create(void);
 bool gg_gpu_event_record(gg_event event, gg_stream stream);
 int gg_gpu_event_done(gg_event event); /* 1 yes, 0 not yet, -1 the GPU failed */
 
-/* Sets *word, in page-locked memory, to 1 when all that the stream has been given is done, unless a GPU of this process has refused to. To see that takes no call of the
- * driver, but whether the GPU has failed only an event says. False: the GPU failed. */
+/* Sets *word, in page-locked memory, to 1 when all that the stream has been given is done, unless a GPU of this process has refused to. To see that
+ * takes no call of the driver, but whether the GPU has failed only an event says. False: the GPU failed. */
 bool gg_gpu_signal(gg_stream stream, _Atomic uint32_t *word);
 
 void *gg_gpu_alloc(size_t bytes); /* device memory; NULL: none to be had */

@@ -94,9 +94,10 @@ double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, co
 
 void gg_rates_default(struct gg_rates *rates, int threads)
 {
-    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm per hardware thread in OpenBLAS, and one thread alone three times as much (16 threads of the
-     * H200's host: 275 to 440, sgemm 250 to 590, one 70 and 135; of an EPYC 57 to 76 and 121 to 168; 2026-11). Its threads take 2 µs each to start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5. A short staged
-     * call on the H200 takes 18 µs and 22 more per megabyte, besides copies and kernel (sgemm 64 17 µs, 96 22, 128 30, 160 33, 256 50, 512 116). */
+    /* A CPU of 2020 or later sustains 20 GFLOP/s of dgemm per hardware thread in OpenBLAS, and one thread alone three times as much (16 threads of
+     * the H200's host: 275 to 440, sgemm 250 to 590, one 70 and 135; of an EPYC 57 to 76 and 121 to 168; 2026-11). Its threads take 2 µs each to
+     * start and to end. 20 GB/s of staging is what PCIe 4 gives and half of PCIe 5. A short staged call on the H200 takes 18 µs and 22 more per
+     * megabyte, besides copies and kernel (sgemm 64 17 µs, 96 22, 128 30, 160 33, 256 50, 512 116). */
     double n = threads < 1 ? 1 : threads, cpu = 40e9 + 20e9 * n;
     memset(rates, 0, sizeof *rates);
     rates->up = rates->down = rates->pinned = 20e9;

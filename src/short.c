@@ -231,8 +231,8 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
 
 static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned; }
 
-/* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200, 2026-11). NULL: it
- * has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). False: the GPU failed. */
+/* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200,
+ * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). False: the GPU failed. */
 static bool comes(gg_event event, const _Atomic uint32_t *word)
 {
     int done = 0;

@@ -22,6 +22,7 @@ static char folder[] = "/tmp/t_learns.XXXXXX", file[256];
 static gemm *dgemm;
 static __typeof__(gpugemm_stats_read) *stats_read;
 static __typeof__(gpugemm_stats_reset) *stats_reset;
+static __typeof__(gpugemm_explain) *explain;
 static struct faults *driver;
 
 /* Loads the library and starts the GPU. */
@@ -31,14 +32,23 @@ static void open_library(void)
     dgemm = library ? (gemm *)dlsym(library, "dgemm_") : NULL;
     stats_read = library ? (__typeof__(stats_read))dlsym(library, "gpugemm_stats_read") : NULL;
     stats_reset = library ? (__typeof__(stats_reset))dlsym(library, "gpugemm_stats_reset") : NULL;
+    explain = library ? (__typeof__(explain))dlsym(library, "gpugemm_explain") : NULL;
     int (*const warmup)(void) = library ? (int (*)(void))dlsym(library, "gpugemm_warmup") : NULL;
     driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
-    if (!dgemm || !stats_read || !stats_reset || !warmup || !driver) {
+    if (!dgemm || !stats_read || !stats_reset || !explain || !warmup || !driver) {
         fprintf(stderr, "%s or the driver lacks names\n", lib);
         _exit(2);
     }
     if (warmup())
         _exit(SKIP);
+}
+
+/* Edits the file of rates by a script of sed. */
+static void edit(const char *script)
+{
+    char command[600];
+    snprintf(command, sizeof command, "sed -i '%s' %s", script, file);
+    CHECK(system(command) == 0, "%s", command);
 }
 
 /* So many calls; returns how many of them the GPU has served. */
@@ -95,10 +105,9 @@ static void failing(void)
 /* The file's text, with another stamp. */
 static void stamp(void)
 {
-    char text[16384], command[600];
-    snprintf(command, sizeof command, "sed -i 's/^measured [^ ]*/measured 2001-01-01T00:00:00Z/' %s", file);
+    char text[16384];
     open_library();
-    CHECK(system(command) == 0, "%s", command);
+    edit("s/^measured [^ ]*/measured 2001-01-01T00:00:00Z/");
     run(3000); /* learnt ratios are saved after 256, 512, ... observations */
     usleep(100000);
     FILE *f = fopen(file, "r");
@@ -121,12 +130,9 @@ static void saved(void)
  * name, nor does dgemm_64_ where the BLAS has 32-bit integers. */
 static void spellings(void)
 {
-    char command[600];
-    snprintf(command, sizeof command, "sed -i 's/^cpu_dgemm .*/cpu_dgemm 1e11/' %s", file);
-    CHECK(system(command) == 0, "%s", command);
+    edit("s/^cpu_dgemm .*/cpu_dgemm 1e11/");
     open_library();
     void *const library = dlopen(lib, RTLD_NOW);
-    __typeof__(gpugemm_explain) *const explain = (__typeof__(explain))dlsym(library, "gpugemm_explain");
     __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(library, "gpugemm_last_decision");
     __typeof__(gpugemm_dgemm) *const api = (__typeof__(api))dlsym(library, "gpugemm_dgemm");
     void (*const wide)(const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const double *, const double *, const int64_t *,
@@ -176,12 +182,8 @@ static void *long_calls(void *under_way)
 /* The CPU's time is not learnt from calls beside others on the CPU, but from the same calls alone. */
 static void beside(void)
 {
-    char command[600];
-    snprintf(command, sizeof command, "sed -i 's/^\\(up\\|down\\|pinned\\) .*/\\1 4e8/; s/^cpu_dgemm .*/cpu_dgemm 1e12/' %s", file);
-    CHECK(system(command) == 0, "%s", command);
+    edit("s/^\\(up\\|down\\|pinned\\) .*/\\1 4e8/; s/^cpu_dgemm .*/cpu_dgemm 1e12/");
     open_library();
-    void *const library = dlopen(lib, RTLD_NOW);
-    __typeof__(gpugemm_explain) *const explain = (__typeof__(explain))dlsym(library, "gpugemm_explain");
     struct gpugemm_decision before = {0}, crowded = {0}, after = {0};
     pthread_t other;
     _Atomic bool under_way = false;
@@ -242,10 +244,8 @@ static void statistics(void)
 /* In a process of its own, with a file of rates that promise a fast GPU and a slow CPU. */
 static int part(void (*body)(void))
 {
-    char command[600];
-    snprintf(command, sizeof command, "sed -i '/^took/d; s/^\\(up\\|down\\|pinned\\) .*/\\1 4e10/; s/^cpu_dgemm .*/cpu_dgemm 1e10/' %s", file);
-    if (*file && system(command))
-        return 1;
+    if (*file)
+        edit("/^took/d; s/^\\(up\\|down\\|pinned\\) .*/\\1 4e10/; s/^cpu_dgemm .*/cpu_dgemm 1e10/");
     const pid_t child = fork();
     if (!child) {
         body();
