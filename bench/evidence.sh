@@ -94,7 +94,7 @@ part() {
                 "${rows[@]/#/--lib=$lib:}" --csv "$out/rows-$type.csv"
         done
         ;;
-    block) bench --types d --sizes 4096,6000,8192,16384 --block 0.4 --csv "$out/block.csv" ;;
+    block) bench --types d --list square --block 0.12 --csv "$out/block.csv" ;;
     accuracy)
         accuracy --csv "$out/accuracy.csv"
         accuracy --copies 4x5 --sizes 256,1000,4096,16384 --csv "$out/accuracy-small.csv" # C so small that other kernels serve it
