@@ -22,6 +22,8 @@
 
 static struct {
     pthread_once_t once;
+    pthread_mutex_t lock; /* of `measured`, `kept` and `gpu`, once they are loaded, for those who change them: gpugemm_tune beside calls. They have a
+                           * GPU that is up, so no forked child waits for it */
     struct gg_rates rates;
     int threads;
     bool from_file;
@@ -32,7 +34,7 @@ static struct {
     char path[512];    /* of the file; "": there is none */
     _Atomic unsigned observations;
     _Atomic bool saving;
-} g = {.once = PTHREAD_ONCE_INIT};
+} g = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- kinds of calls, and the models ------------------------------------------------------------------------------------------------------- */
 
@@ -115,12 +117,15 @@ void gg_rates_default(struct gg_rates *rates, int threads)
 }
 
 static bool is_newer(void);
+static bool save(void);
 
 static void *save_thread(void *unused)
 {
     (void)unused;
+    pthread_mutex_lock(&g.lock);
     if (!is_newer())
-        gg_rates_save();
+        save();
+    pthread_mutex_unlock(&g.lock);
     atomic_store(&g.saving, false);
     return NULL;
 }
@@ -380,7 +385,7 @@ static bool replace_file(const char *text, size_t length)
     return good;
 }
 
-bool gg_rates_save(void)
+static bool save(void)
 {
     struct gg_rates *rates = gg_rates();
     char *text = NULL;
@@ -412,6 +417,15 @@ bool gg_rates_save(void)
     return good;
 }
 
+bool gg_rates_save(void)
+{
+    gg_rates();
+    pthread_mutex_lock(&g.lock);
+    const bool good = save();
+    pthread_mutex_unlock(&g.lock);
+    return good;
+}
+
 void gg_rates_learn(int who, const struct gg_gemm *p, double model, double seconds)
 {
     const double most = 90; /* read_line believes none of 100 */
@@ -436,7 +450,9 @@ void gg_rates_set_link(double up, double down, double pinned)
     rates->pinned = pinned;
     time_t now = time(NULL);
     struct tm day;
+    pthread_mutex_lock(&g.lock);
     strftime(g.measured, sizeof g.measured, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &day));
+    pthread_mutex_unlock(&g.lock);
 }
 
 void gg_rates_set_start(double seconds)
@@ -449,11 +465,13 @@ void gg_rates_set_start(double seconds)
 bool gg_rates_know(const char *gpu)
 {
     struct gg_rates *const rates = gg_rates();
+    pthread_mutex_lock(&g.lock);
     if (g.from_file && strcmp(g.gpu, gpu) != 0) { /* what the file says of the GPU is of another one; of the CPU it still holds */
         forget_gpu(rates);
         g.measured[0] = 0;
     }
     snprintf(g.gpu, sizeof g.gpu, "%s", gpu);
+    pthread_mutex_unlock(&g.lock);
     return gg_rates_measured(); /* no: perhaps the GPU's memory was full when the file was written */
 }
 

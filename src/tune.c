@@ -2,6 +2,7 @@
  * Results go to rates.c. Called by staged.c and by the command. */
 #include "tune.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +200,7 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
     const struct gg_fp fp = gg_fp_ours();
     char *text = NULL;
     size_t size;
+    int cancel;
     FILE *out = open_memstream(&text, &size);
     float *a = malloc(operand), *b = malloc(operand), *c = malloc(operand);
     bool able = a && b && c && gg_gpu_wait(GG_PATIENCE);
@@ -225,7 +227,9 @@ char *gpugemm_tune(void (*progress)(double done, const char *what, void *argumen
                 "served by");
         for (int i = 0; i < ROWS; i++)
             print(out, &rows[i]);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* cancelled in there, nobody would save again */
         bool saved = gg_rates_save();
+        pthread_setcancelstate(cancel, NULL);
         fprintf(out, "\n%s %s\n", saved ? "Kept for this machine in" : "Not kept:", saved ? gg_rates_file() : "it cannot be written");
         if (progress)
             progress(1, "", argument);

@@ -45,6 +45,8 @@ static void *stream_thread(void *argument)
         happens_before(&f.enqueued);
         if (o->kind == RECORD)
             happens_before(o->record);
+        if (o->kind == WRITE)
+            happens_before(o->dst); /* who finds the word there */
         uint32_t *const word = o->kind == WRITE ? (uint32_t *)see(o->dst, sizeof *word, false, "a word") : NULL;
         lock();
         if (word) {
