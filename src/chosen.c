@@ -1,4 +1,5 @@
-/* chosen.c — remembers what select.c chose: choosing takes 1 to 5 µs, as long as launching, and programs repeat their calls. */
+/* chosen.c — remembers what select.c chose: choosing takes 1 to 5 µs, as long as launching, and programs repeat their calls. Operands in host memory
+ * have a choice more, which is cheap and not remembered. */
 #include "kernels.h"
 
 #include <pthread.h>
