@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "copy.h"
+#include "cpus.h"
 #include "kernels.h"
 #include "operand.h"
 #include "rates.h"
@@ -22,11 +23,16 @@
 static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 250 << 10;
 static const double soon = 40e-6;
 
-/* With so many calls in progress the link is the bottleneck, and each call packs and unpacks for itself. Unless the GG_MAPPED kernel serves (which
- * takes sgemm 128 by 16 threads from 80 to 140 thousand calls a second), the link gets one copy per direction and call, and all calls' uploads go
- * through one stream. (H200, 2026-11, sgemm n = 512, 16 threads: 3 times the calls a second of one thread; with threads that help each other 1.9; 4
- * threads: 1.9 and 2.0. Copies by kernels in place of the engine's: the same, or fewer calls.) */
-enum { CROWD = 4 };
+/* Beside others a call of more than together_bytes (sgemm n = 391) goes up in one copy, because others keep the link busy while it packs, and each
+ * copy costs the link as much as 140 KB. (H200, thousand calls a second in legs and in one copy, 4 threads: sgemm 400 22 and 30, 512 13 and 19, 700
+ * 7.9 and 9.9, dgemm 400 8 and 16.5; shorter ones lose: sgemm 330 25 and 20.) */
+static const int64_t together_bytes = 1800 << 10;
+
+/* Beside so many others the link is the bottleneck, and each call packs and unpacks for itself: one of up to together_bytes, a longer one. A longer one
+ * does so only if half of the processors are callers'. (H200's host, 16 processors, thousand calls a second with the copy threads' help and without:
+ * sgemm 512 by 6 threads 20 and 14.7, by 8 20 and 18, by 10 20 and 22; dgemm 256 by 6 26 and 28, by 8 20 and 33. Uploads on a stream each, or C by the
+ * kernel that multiplies, by 16: dgemm 512 8.6 and 7.2.) */
+enum { CROWD = 4, LONGER_CROWD = 8 };
 
 /* A call that runs alone is short up to here. A longer one with much of C to download gains by overlapping that with the upload. (H200, 2026-11,
  * whole and in 5 to 7 steps: sgemm 640 165 and 184 us, 768 231 and 217, 1024 341 and 300, dgemm 512 191 and 193, 640 281 and 254; four threads with
@@ -79,6 +85,19 @@ struct legs {
 /* copy_seconds: what a copy costs the link on top of its bytes (H200: 32 MB in 613 us, in pieces of 1 MB in 697). ahead: a copy must be enqueued so
  * long before the link runs out of work. */
 static const double copy_seconds = 2.6e-6, ahead = 8e-6;
+
+/* How C comes down: by the kernel that multiplies, by one behind it, or by the copy engine in legs. */
+enum down { BY_PRODUCT, BY_TRANSFER, IN_LEGS };
+
+/* How a call is carried out. */
+struct manner {
+    bool mapped;   /* the GG_MAPPED kernel multiplies in page-locked memory */
+    bool crowd;    /* among so many others: all uploads go through one stream, C comes down in one copy, and the caller sleeps until it is there */
+    bool alone;    /* the caller packs and unpacks without the copy threads */
+    bool together; /* all that goes up goes in one copy */
+    bool fetched;  /* a kernel takes it up, or none need */
+    enum down down;
+};
 
 /* Lays the three operands out one behind the other, for the GG_MAPPED kernel or for others. Returns the bytes they need, INT64_MAX if they do not
  * fit. */
@@ -172,9 +191,6 @@ bool gg_is_short(const struct gg_gemm *p)
     return bytes <= GG_SHORT_BYTES && (bytes <= lone_bytes || packed[GG_C].bytes < bytes / 16 || gg_copy_calls() > 0);
 }
 
-/* How C comes down: by the kernel that multiplies, by one behind it, or by the copy engine in legs. */
-enum down { BY_PRODUCT, BY_TRANSFER, IN_LEGS };
-
 /* Waits until the next leg is packed, or until time `wanted`, when the link needs more work. Was it packed in time? */
 static bool is_in_time(struct leg *next, double wanted)
 {
@@ -185,25 +201,25 @@ static bool is_in_time(struct leg *next, double wanted)
     return made && gg_now() < wanted;
 }
 
-/* Packs A and B (and C, if beta asks for it) and uploads them, unless they are `mapped`. Copy threads pack all legs at once; a thread that is alone
- * packs one after the other. */
-static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3], int inputs, bool mapped, bool alone, gg_stream stream,
+/* Packs the first `inputs` operands and uploads them, unless they are mapped. Copy threads pack all legs at once; a thread that is alone packs one
+ * after the other. */
+static bool send(struct gg_lane *lane, const struct manner *how, const struct packed packed[3], int inputs, struct legs *legs,
                  struct gg_outcome *outcome)
 {
+    gg_stream stream = lane->run[0], up = how->crowd ? gg_lane_up(lane->dev) : stream;
     /* The first leg is small, so that the link starts early. An operand that the threads pack in no time goes in one leg. */
     const int64_t at_once = 512 << 10;
-    const bool fetched = mapped || packed[inputs - 1].offset + packed[inputs - 1].bytes <= fetched_bytes;
     int count = 0;
     int64_t sent = packed[GG_A].offset;
     double busy_until = 0; /* the link, by estimate */
     bool good = true;
     for (int x = GG_A; x < inputs; x++) {
         const struct packed *o = &packed[x];
-        const bool whole = fetched || (!alone && o->bytes <= at_once);
+        const bool whole = how->fetched || how->together || (!how->alone && o->bytes <= at_once);
         for (int64_t line = 0; line < o->lines; line += legs->legs[count++].lines) {
             const int64_t most = whole ? o->lines : x == GG_A && line == 0 ? gg_max(1, o->leg / 4) : o->leg;
             struct leg *leg = add_leg(&legs->legs[count], o, line, most);
-            if (!alone)
+            if (!how->alone)
                 start(legs, leg, lane, true, THREADS);
         }
     }
@@ -211,72 +227,78 @@ static bool send(struct gg_lane *lane, struct legs *legs, struct packed packed[3
     for (int i = 0; i < count; i++) {
         struct leg *leg = &legs->legs[i];
         const int64_t end = leg->operand->offset + (leg->line + leg->lines) * leg->operand->pitch, bytes = end - sent;
-        if (alone)
+        if (how->alone)
             start(legs, leg, lane, true, SELF);
         await(leg);
         /* Legs packed while the link is busy are sent together with the next. With a fetching kernel and one thread all legs are: a launch takes this
          * thread as long as packing a leg. */
-        if (i + 1 < count && (alone ? fetched : !fetched && is_in_time(&legs->legs[i + 1], busy_until - ahead)))
+        if (i + 1 < count && (how->together || (how->alone ? how->fetched : !how->fetched && is_in_time(&legs->legs[i + 1], busy_until - ahead))))
             continue;
-        if (!mapped)
-            good = good && (fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, stream)
-                                    : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, stream));
+        if (!how->mapped)
+            good = good && (how->fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, up)
+                                         : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, up));
         const double now = gg_now();
         busy_until = (busy_until > now ? busy_until : now) + copy_seconds + (double)bytes / gg_rates()->pinned;
         outcome->bytes_up += bytes;
         sent = end;
     }
-    return good;
+    return good && (up == stream || (gg_gpu_event_record(lane->events[1], up) && gg_gpu_stream_wait(stream, lane->events[1])));
 }
 
 static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned; }
 
 /* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200,
  * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). False: the GPU failed. */
-static bool comes(gg_event event, const _Atomic uint32_t *word)
+static bool comes(gg_event event, const _Atomic uint32_t *word, bool sleeping)
 {
     int done = 0;
     for (unsigned look = 1; done == 0 && !(word && atomic_load_explicit(word, memory_order_acquire)); look++) {
         if (!word || look % 32 == 0)
             done = gg_gpu_event_done(event);
-        gg_relax();
+        if (done == 0 && sleeping)
+            nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL); /* in practice 55 µs */
+        else
+            gg_relax();
     }
     return done >= 0;
 }
 
 /* The product as the kernel finds it. */
-static struct gg_gemm as_packed(const struct gg_lane *lane, const struct gg_gemm *p, const struct packed packed[3], bool mapped, enum down down)
+static struct gg_gemm as_packed(const struct gg_lane *lane, const struct gg_gemm *p, const struct packed packed[3],
+                                const struct manner *how)
 {
     const int64_t size = (int64_t)gg_size(p->type);
     const struct packed *c = &packed[GG_C];
-    char *const in = mapped ? lane->pinned : lane->arena;
+    char *const in = how->mapped ? lane->pinned : lane->arena;
     struct gg_gemm q = *p;
     q.a = in + packed[GG_A].offset, q.lda = packed[GG_A].pitch / size;
     q.b = in + packed[GG_B].offset, q.ldb = packed[GG_B].pitch / size;
-    q.c = down == BY_PRODUCT ? lane->pinned + c->back : lane->arena + c->offset, q.ldc = c->pitch / size;
+    q.c = how->down == BY_PRODUCT ? lane->pinned + c->back : lane->arena + c->offset, q.ldc = c->pitch / size;
     return q;
 }
 
-static bool multiply(struct gg_lane *lane, const struct gg_choice *choice, const struct gg_gemm *q, const struct packed *c, enum down down,
-                     gg_stream stream)
+static bool multiply(struct gg_lane *lane, const struct manner *how, const struct gg_choice *choice, const struct gg_gemm *q, const struct packed *c)
 {
-    if (choice->kernel && choice->kernel->role == GG_MAPPED)
+    gg_stream stream = lane->run[0];
+    if (how->mapped)
         return gg_launch_mapped(lane->dev, q, lane->pinned + c->offset, stream);
     return choice->kernel && gg_launch(lane->dev, choice, q, stream, false) &&
-           (down != BY_TRANSFER || gg_transfer(lane->dev, lane->pinned + c->back, lane->arena + c->offset, c->bytes, stream));
+           (how->down != BY_TRANSFER || gg_transfer(lane->dev, lane->pinned + c->back, lane->arena + c->offset, c->bytes, stream));
 }
 
-/* Waits for C, leg by leg, and unpacks it. Returns how many lines of it have arrived in the caller's C. */
-static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct packed *c, enum down down, bool alone, gg_stream stream)
+/* Downloads C, leg by leg, and unpacks it. Returns how many lines of it have arrived in the caller's C. */
+static int64_t receive(struct gg_lane *lane, const struct manner *how, const struct packed *c, struct legs *legs)
 {
-    const bool direct = down != IN_LEGS; /* all of it comes at once */
+    gg_stream stream = lane->run[0];
+    const bool direct = how->down != IN_LEGS; /* all of it comes at once */
+    const int64_t most = how->crowd ? c->lines : c->leg;
     int count = 0, arrived = 0;
     int64_t lines = 0;
     bool good = true;
     legs->cut = legs->posted = 0; /* the legs of the upload are done with */
     atomic_store_explicit(word_of(lane), 0, memory_order_relaxed);
-    for (int64_t line = 0; good && line < c->lines; line += c->leg) {
-        struct leg *leg = add_leg(&legs->legs[count], c, line, c->leg);
+    for (int64_t line = 0; good && line < c->lines; line += most) {
+        struct leg *leg = add_leg(&legs->legs[count], c, line, most);
         const int64_t at = leg->line * c->pitch;
         if (!direct)
             good = gg_gpu_copy(lane->pinned + c->back + at, lane->arena + c->offset + at, (size_t)(leg->lines * c->pitch), stream);
@@ -285,9 +307,9 @@ static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct pac
         count += good;
     }
     for (; good && arrived < count; arrived++) {
-        if (!(direct && arrived > 0) && !comes(lane->events[arrived], direct ? word_of(lane) : NULL))
+        if (!(direct && arrived > 0) && !comes(lane->events[arrived], direct ? word_of(lane) : NULL, how->crowd))
             break;
-        start(legs, &legs->legs[arrived], lane, false, alone ? SELF : THREADS);
+        start(legs, &legs->legs[arrived], lane, false, how->alone ? SELF : THREADS);
         lines += legs->legs[arrived].lines;
         if (!direct) /* otherwise all of C is there, and goes to the threads at once */
             post(legs);
@@ -298,52 +320,34 @@ static int64_t receive(struct gg_lane *lane, struct legs *legs, const struct pac
     return lines;
 }
 
-/* ---- many calls at once
- * -------------------------------------------------------------------------------------------------------------------------- */
-
-/* Packs everything, uploads it in one copy on the stream that all callers share, and enqueues the product and one download of C. */
-static bool go(struct gg_lane *lane, const struct gg_gemm *q, const struct gg_choice *choice, const struct packed packed[3], int inputs,
-               struct legs *legs, gg_stream shared, int64_t *up)
-{
-    const struct packed *c = &packed[GG_C];
-    gg_stream stream = lane->run[0];
-    const int64_t first = packed[GG_A].offset;
-    for (int x = GG_A; x < inputs; x++) {
-        start(legs, add_leg(&legs->legs[0], &packed[x], 0, packed[x].lines), lane, true, SELF);
-        *up = packed[x].offset + packed[x].bytes - first;
-    }
-    return gg_gpu_copy(lane->arena + first, lane->pinned + first, (size_t)*up, shared) && gg_gpu_event_record(lane->events[1], shared) &&
-           gg_gpu_stream_wait(stream, lane->events[1]) && multiply(lane, choice, q, c, IN_LEGS, stream) &&
-           gg_gpu_copy(lane->pinned + c->back, lane->arena + c->offset, (size_t)c->bytes, stream) && gg_gpu_event_record(lane->events[0], stream);
-}
-
-/* Sleeps until C is there. */
-static bool arrives(gg_event event)
-{
-    int done;
-    while ((done = gg_gpu_event_done(event)) == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL); /* in practice 55 µs */
-    return done > 0;
-}
-
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* Of a call that needs so many bytes of page-locked memory. */
+static struct manner choose(const struct gg_gemm *p, const struct gg_choice *choice, const struct packed packed[3], int64_t need, bool awake)
+{
+    const bool mapped = choice->kernel && choice->kernel->role == GG_MAPPED, reads = p->beta != 0, longer = need > together_bytes;
+    const int others = gg_copy_calls();
+    const bool crowd = !mapped && others >= (longer ? gg_min(LONGER_CROWD, gg_cpus_count() / 2) : CROWD);
+    const struct packed *c = &packed[GG_C], *last = &packed[reads ? GG_C : GG_B];
+    return (struct manner){.mapped = mapped,
+                           .crowd = crowd,
+                           .alone = crowd || need <= (awake ? always_alone_bytes : alone_bytes),
+                           .together = crowd || (longer && others > 0),
+                           .fetched = mapped || (!crowd && last->offset + last->bytes <= fetched_bytes),
+                           .down = mapped || (!crowd && !reads && c->bytes <= direct_bytes) ? BY_PRODUCT
+                                   : !crowd && reads && c->bytes <= stored_bytes            ? BY_TRANSFER
+                                                                                            : IN_LEGS};
+}
 
 bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *caller, struct gg_outcome *outcome)
 {
     struct packed packed[3];
     const struct gg_choice choice = gg_select_staged(p, &lane->dev->arch, gg_config()->kernel);
-    const bool mapped = choice.kernel && choice.kernel->role == GG_MAPPED, crowd = !mapped && gg_copy_calls() >= CROWD;
+    const bool mapped = choice.kernel && choice.kernel->role == GG_MAPPED;
     const int64_t need = pack_plan(p, mapped, packed);
     const struct packed *c = &packed[GG_C];
-    const bool reads = p->beta != 0;
-    const enum down down = mapped || (!crowd && !reads && c->bytes <= direct_bytes) ? BY_PRODUCT
-                           : !crowd && reads && c->bytes <= stored_bytes            ? BY_TRANSFER
-                                                                                    : IN_LEGS;
-    const int inputs = reads ? 3 : 2;
-    const bool awake = gg_now() - lane->short_end < soon;
-    const bool alone = need <= (awake ? always_alone_bytes : alone_bytes) || crowd;
+    const struct manner how = choose(p, &choice, packed, need, gg_now() - lane->short_end < soon);
     struct legs *legs = malloc(sizeof *legs);
-    gg_stream stream = lane->run[0], up = crowd ? gg_lane_up(lane->dev) : stream;
     outcome->reason = GG_NO_MEMORY;
     if (!legs || !gg_lane_grow_pinned(lane, gg_max(need, c->back + c->bytes)) || (!mapped && !gg_lane_grow_arena(lane, need)) ||
         !gg_lane_grow_events(lane, C_LEGS)) {
@@ -352,30 +356,25 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     }
     legs->cut = legs->posted = 0;
     outcome->reason = GG_GPU_ERROR;
-    const struct gg_gemm q = as_packed(lane, p, packed, mapped, down);
+    const struct gg_gemm q = as_packed(lane, p, packed, &how);
     outcome->head = outcome->kernel = choice.kernel;
-    const int threads = alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
+    const int threads = how.alone ? 0 : (int)gg_min(GG_FEW_COPIERS, gg_copy_start());
     gg_copy_begin(threads, true);
     int64_t arrived = 0;
-    if (crowd) {
-        if (go(lane, &q, &choice, packed, inputs, legs, up, &outcome->bytes_up) && arrives(lane->events[0])) {
-            start(legs, add_leg(&legs->legs[0], c, 0, c->lines), lane, false, SELF);
-            arrived = c->lines;
-        }
-    } else if (send(lane, legs, packed, inputs, mapped, alone, stream, outcome) && multiply(lane, &choice, &q, c, down, stream)) {
-        arrived = receive(lane, legs, c, down, alone, stream);
-    }
+    if (send(lane, &how, packed, p->beta != 0 ? 3 : 2, legs, outcome) && multiply(lane, &how, &choice, &q, c))
+        arrived = receive(lane, &how, c, legs);
     gg_copy_end(threads);
     lane->short_end = gg_now();
     free(legs);
     outcome->bytes_down = arrived * c->pitch;
     if (arrived == c->lines) {
         if (gg_watched())
-            outcome->kernel = gg_served(lane->dev, &choice, &q, stream);
+            outcome->kernel = gg_served(lane->dev, &choice, &q, lane->run[0]);
         return true;
     }
-    gg_gpu_settle(up);
-    gg_gpu_settle(stream);
+    if (how.crowd)
+        gg_gpu_settle(gg_lane_up(lane->dev));
+    gg_gpu_settle(lane->run[0]);
     if (arrived == 0)
         return false;
     struct gg_gemm rest = *p;
