@@ -1,6 +1,6 @@
 /* staged.c — owns the path of operands in host memory, and the rule that a call which has started ends with the right C. Short calls are short.c's. A
  * long one is prepared and ended here; plan.c says what to copy and compute, lane.c lends streams and memory, conduct.c carries it out, and turns.c
- * lets few large ones run at one time.
+ * lets few of them run at one time.
  *
  * Failure. A chunk of C is committed when it has been unpacked into the caller's C. When the GPU fails, the CPU BLAS computes the chunks not yet
  * committed from the operands, which are untouched. If no chunk is committed, the whole call is declined. */
@@ -97,8 +97,11 @@ static double bytes_of(const struct gg_gemm *p)
     return (double)gg_size(p->type) * (m * k + k * n + m * n);
 }
 
-/* The caches do not keep what such a call packs, and it keeps the link busy by itself. */
+/* The caches do not keep what such a call packs. */
 static bool is_large(const struct gg_gemm *p) { return bytes_of(p) > 55e6; }
+
+/* Calls of more than this wait for their turn. For shorter ones, to be woken takes too long (sgemm 700 gains nothing by it). */
+static const double turn_bytes = 6e6;
 
 /* Ends the call's turn (turns.h), if it has one. */
 static void end_turn(int *turn)
@@ -166,7 +169,7 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         return false;
     bool complete = false;
     if (!after || gg_gpu_stream_sync(after)) {
-        int turn = is_large(p) ? gg_turn_begin(dev->ordinal, bytes_of(p)) : -1; /* before it takes a lane: who waits has no share of the slots */
+        int turn = bytes_of(p) > turn_bytes ? gg_turn_begin(dev->ordinal, bytes_of(p)) : -1; /* before it takes a lane and its share of the slots */
         struct gg_lane *lane = NULL;
         if (turn < 0 || gg_gpu_is_there(dev)) { /* still: it may have waited for long */
             lane = gg_lane_take(dev);

@@ -1,4 +1,4 @@
-/* t_turns.c — large staged calls take turns (src/turns.h): never more than two of a size are at work, each gets its turn in the order of coming, and
+/* t_turns.c — long staged calls take turns (src/turns.h): never more than two of a size are at work, each gets its turn in the order of coming, and
  * a call does not wait for calls of another size or on another GPU, nor for ever. */
 #include <pthread.h>
 
