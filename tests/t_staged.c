@@ -7,6 +7,7 @@
  *   t_staged --lib PATH --budget    calls may have GPUGEMM_GPU_MEMORY of the GPU's memory, or four fifths of what is free: they take no more,
  *                                   and what fits takes all that it needs, also after a failed allocation, after the memory was given back, and
  *                                   where another lane had it
+ *   t_staged --lib PATH --unused    a lane that no call uses loses its page-locked memory to one that needs it
  *   t_staged --lib PATH --turns     large calls of many threads are right, and take the GPU memory of two, because they take turns
  *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
  *                                   stream that gets none, because the driver fails, does not take that of others, however often it asks, but
@@ -237,6 +238,23 @@ static void *call_guarded(void *c)
     return NULL;
 }
 
+/* Begins a short call that has the first lane until it is let go. */
+static void hold(pthread_t *thread, double c[50 * 50])
+{
+    guarded = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGSEGV, &(struct sigaction){.sa_handler = wait_there}, NULL);
+    pthread_create(thread, NULL, call_guarded, c);
+    while (!atomic_load(&reached))
+        usleep(1000);
+}
+
+static void let_go(pthread_t thread)
+{
+    atomic_store(&go_on, true);
+    pthread_join(thread, NULL);
+    signal(SIGSEGV, SIG_DFL);
+}
+
 /* Bytes that a large call sends up. */
 static uint64_t sent(int64_t n)
 {
@@ -257,15 +275,9 @@ static void idle_lanes(int64_t may)
     release_memory();
     const uint64_t whole = sent(n);
     release_memory();
-    guarded = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    sigaction(SIGSEGV, &(struct sigaction){.sa_handler = wait_there}, NULL);
-    pthread_create(&thread, NULL, call_guarded, c);
-    while (!atomic_load(&reached))
-        usleep(1000);
+    hold(&thread, c);
     CHECK(sent(n) == whole, "beside a short call a large one is cut up");
-    atomic_store(&go_on, true);
-    pthread_join(thread, NULL);
-    signal(SIGSEGV, SIG_DFL);
+    let_go(thread);
     const uint64_t then = sent(n);
     CHECK(then == whole, "a large call sends %ld bytes up instead of %ld, because the memory is an idle lane's", (long)then, (long)whole);
 }
@@ -318,6 +330,25 @@ static void budget(void)
     if (!limit)
         beside(may - little);
     printf("%ld of %ld bytes: %d failures\n", (long)(fits - least), (long)may, test_failures);
+}
+
+/* Two lanes have half each of the page-locked memory for short calls. One that nobody has used for long loses its half to a call that wants all. */
+static void unused_lanes(void)
+{
+    double c[50 * 50];
+    pthread_t thread;
+    hold(&thread, c);
+    sent(150);
+    let_go(thread);
+    const unsigned long before = asked("cuMemHostAlloc");
+    sent(250);
+    usleep(1200000);
+    sent(250);
+    const unsigned long grown = asked("cuMemHostAlloc");
+    CHECK(grown == before + 1, "page-locked memory was allocated %ld times", (long)(grown - before));
+    sent(250);
+    CHECK(asked("cuMemHostAlloc") == grown, "it was allocated again");
+    printf("%d failures\n", test_failures);
 }
 
 static void *call_large(void *wrong)
@@ -473,6 +504,8 @@ int main(int argc, char **argv)
         failing();
     else if (!strcmp(what, "--budget"))
         budget();
+    else if (!strcmp(what, "--unused"))
+        unused_lanes();
     else if (!strcmp(what, "--turns"))
         turns();
     else if (!strcmp(what, "--streams"))
