@@ -100,8 +100,9 @@ static double bytes_of(const struct gg_gemm *p)
 /* The caches do not keep what such a call packs. */
 static bool is_large(const struct gg_gemm *p) { return bytes_of(p) > 55e6; }
 
-/* Calls of more than this wait for their turn. For shorter ones, to be woken takes too long (sgemm 700 gains nothing by it). */
-static const double turn_bytes = 6e6;
+/* Short calls (short.c) wait for no turn, because to be woken takes as long as a part of them. (H200, thousand calls a second of 8 threads, all at once
+ * and 3 at a time: sgemm 750 8.6 and 5.0, 850 6.4 and 4.2, dgemm 512 9.6 and 6.8.) */
+static bool takes_turns(const struct gg_gemm *p) { return bytes_of(p) > GG_SHORT_BYTES; }
 
 /* Ends the call's turn (turns.h), if it has one. */
 static void end_turn(int *turn)
@@ -169,7 +170,7 @@ bool gg_staged_gemm(struct gg_device *dev, const struct gg_gemm *p, const struct
         return false;
     bool complete = false;
     if (!after || gg_gpu_stream_sync(after)) {
-        int turn = bytes_of(p) > turn_bytes ? gg_turn_begin(dev->ordinal, bytes_of(p)) : -1; /* before it takes a lane and its share of the slots */
+        int turn = takes_turns(p) ? gg_turn_begin(dev->ordinal, bytes_of(p)) : -1; /* before it takes a lane and its share of the slots */
         struct gg_lane *lane = NULL;
         if (turn < 0 || gg_gpu_is_there(dev)) { /* still: it may have waited for long */
             lane = gg_lane_take(dev);

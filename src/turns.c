@@ -2,10 +2,9 @@
  *
  * All calls share the link, the copy threads and the slots. One call leaves the link idle while its first panels are packed and its last C is
  * unpacked, which a second one fills; more only divide the slots and the processors' caches among them. (H200, calls a second of 8 threads, all at
- * once, 4, 3, 2 and 1 at work: sgemm 4096 310, 328, 348, 340, 312, one thread alone 322; dgemm 151, 158, 174, 177, 167, alone 170. Of 16 threads, all, 3
- * and 2: sgemm 1200 2400, 3080, 2800, 1500 1620, 2040, 1890, 2000 970, 1140, 1190, dgemm 1100 1440, 1820, 1870.) While the next one is woken, short
- * ones leave the link idle if they are only two. (Of 8 threads, all, 3 and 2: sgemm 850 4900, 6200, 5300.) A call waits for others of its own size
- * only, within a factor of 8, so that a short one does not stand behind long ones.
+ * once, 4, 3, 2 and 1 at work: sgemm 4096 310, 328, 348, 340, 312, one thread alone 322; dgemm 151, 158, 174, 177, 167, alone 170. Of 16 threads, all
+ * and 2: sgemm 1500 1590 to 1630, 1740 to 1960, dgemm 1100 1430 to 1560, 1650 to 1870, sgemm 2000 960 to 1090, 1010 to 1190.) A call waits for others
+ * of its own size only, within a factor of 8, so that a short one does not stand behind long ones.
  *
  * Turns only make calls faster, so nothing must depend on them. A call at work may never end: a signal handler may have left it by a jump, or it
  * waits for the GPU, which waits for a host function of the program's, which waits for a lock of the program's, whose owner waits for its turn. Or
@@ -18,10 +17,7 @@
 
 #include "gpu.h"
 
-enum { QUEUES = 22 /* a third of the bits of a size */ };
-
-/* How many calls of a queue are at work: of up to 16 MB three, of more two. */
-static int at_work(int queue) { return queue % QUEUES < 8 ? 3 : 2; }
+enum { AT_WORK = 2, QUEUES = 22 /* a third of the bits of a size */ };
 
 /* A call waits on the condition that its number selects, so that the end of another wakes the next one only. */
 enum { CONDITIONS = 16 };
@@ -52,14 +48,14 @@ int gg_turn_begin(int gpu, double bytes)
     __typeof__(&g.queues[queue]) q = &g.queues[queue];
     pthread_mutex_lock(&g.lock);
     const int64_t number = q->come++;
-    while (number >= q->gone + at_work(queue)) {
+    while (number >= q->gone + AT_WORK) {
         const int64_t gone = q->gone;
         const struct timespec until = patience(bytes);
         int late = 0;
         while (q->gone == gone && !late)
             late = pthread_cond_clockwait(&g.turns[number % CONDITIONS], &g.lock, CLOCK_MONOTONIC, &until);
         if (q->gone == gone) { /* those at work count as gone, and all who wait go ahead */
-            q->gone = q->come - at_work(queue);
+            q->gone = q->come - AT_WORK;
             for (int i = 0; i < CONDITIONS; i++)
                 pthread_cond_broadcast(&g.turns[i]);
         }
@@ -71,7 +67,7 @@ int gg_turn_begin(int gpu, double bytes)
 void gg_turn_end(int queue)
 {
     pthread_mutex_lock(&g.lock);
-    const int64_t next = g.queues[queue].gone + at_work(queue);
+    const int64_t next = g.queues[queue].gone + AT_WORK;
     g.queues[queue].gone += g.queues[queue].gone < g.queues[queue].come; /* not if it has been counted before */
     pthread_cond_broadcast(&g.turns[next % CONDITIONS]);
     pthread_mutex_unlock(&g.lock);
