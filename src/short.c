@@ -28,10 +28,10 @@ static const double soon = 40e-6;
  * 7.9 and 9.9, dgemm 400 8 and 16.5; shorter ones lose: sgemm 330 25 and 20.) */
 static const int64_t together_bytes = 1800 << 10;
 
-/* Beside so many others the link is the bottleneck, and each call packs and unpacks for itself: one of up to together_bytes, a longer one. A longer one
- * does so only if half of the processors are callers'. (H200's host, 16 processors, thousand calls a second with the copy threads' help and without:
- * sgemm 512 by 6 threads 20 and 14.7, by 8 20 and 18, by 10 20 and 22; dgemm 256 by 6 26 and 28, by 8 20 and 33. Uploads on a stream each, or C by the
- * kernel that multiplies, by 16: dgemm 512 8.6 and 7.2.) */
+/* Beside so many others the link is the bottleneck, and each call packs and unpacks for itself: one of up to together_bytes; a longer one, where there
+ * are twice as many processors. (H200's host, 16 processors, thousand calls a second with the copy threads' help and without: sgemm 512 by 6 threads 20
+ * and 14.7, by 8 20 and 18, by 10 20 and 22; dgemm 256 by 6 26 and 28, by 8 20 and 33. Uploads on a stream each, and C by the kernel that multiplies, by
+ * 16: dgemm 512 8.6 and 7.2.) */
 enum { CROWD = 4, LONGER_CROWD = 8 };
 
 /* A call that runs alone is short up to here. A longer one with much of C to download gains by overlapping that with the upload. (H200, 2026-11,
@@ -327,7 +327,7 @@ static struct manner choose(const struct gg_gemm *p, const struct gg_choice *cho
 {
     const bool mapped = choice->kernel && choice->kernel->role == GG_MAPPED, reads = p->beta != 0, longer = need > together_bytes;
     const int others = gg_copy_calls();
-    const bool crowd = !mapped && others >= (longer ? gg_min(LONGER_CROWD, gg_cpus_count() / 2) : CROWD);
+    const bool crowd = !mapped && others >= (longer ? gg_max(CROWD, gg_min(LONGER_CROWD, gg_cpus_count() / 2)) : CROWD);
     const struct packed *c = &packed[GG_C], *last = &packed[reads ? GG_C : GG_B];
     return (struct manner){.mapped = mapped,
                            .crowd = crowd,

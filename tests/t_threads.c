@@ -1,4 +1,4 @@
-/* t_threads.c — 16 threads at once, every spelling and size mixed; threads on adjacent row blocks of one C; many short-lived threads with small
+/* t_threads.c — 16 threads at once, every spelling and size mixed; threads on adjacent row blocks of one C; long operands; many short-lived threads with small
  * stacks. All results are exact, and the statistics neither lose a call nor count one twice. */
 #include "exact.h"
 
@@ -33,6 +33,19 @@ static void *row_block(void *argument)
         CHECK(!wrong, "row block %lld: %lld wrong", (long long)block, (long long)wrong);
         atomic_fetch_add(&calls, 1);
     }
+    return NULL;
+}
+
+/* Calls on operands so long that callers who are few share the copy threads, and many do without (src/short.c). */
+static void *long_operands(void *argument)
+{
+    double *const c = malloc(500 * 12 * sizeof *c);
+    for (int i = 0; i < 8; i++) {
+        int64_t wrong = exact_gemm(spelling_named("dgemm_"), 500, 12, 500, c, 500, (uint64_t)(uintptr_t)argument + (uint64_t)i);
+        CHECK(!wrong, "500 x 12 x 500 beside others: %lld wrong", (long long)wrong);
+        atomic_fetch_add(&calls, 1);
+    }
+    free(c);
     return NULL;
 }
 
@@ -76,6 +89,8 @@ int main(int argc, char **argv)
             usable[usable_count++] = &spellings[i];
     in_parallel(mixed, THREADS, THREADS); /* the first calls of the process come from 16 threads at once */
     in_parallel(row_block, THREADS, THREADS);
+    in_parallel(long_operands, 3, 3);
+    in_parallel(long_operands, THREADS, THREADS);
     in_parallel(one_call, SHORT_LIVED, 8);
     CHECK(!expect_gpu || gpu_calls() > 0, "no call was served by the GPU");
     check_statistics(calls);
