@@ -1,6 +1,6 @@
 /* cpus.c — owns the answer to "which processors may the process use?". A thread that is started inherits the processors of the one that starts it,
  * which is whoever makes the first call. Programs pin their threads: with OMP_PROC_BIND even the first one is left one processor, before main begins.
- * Our threads, and those of a BLAS that we open, would all share it for ever. Called by gpu.c, copy.c, rates.c and real.c. */
+ * Our threads, and those of a BLAS that we open, would all share it for ever. Called by gpu.c, copy.c, short.c, rates.c and real.c. */
 #include "cpus.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* lane.c — owns lanes and slots (lane.h): who has them, and how much page-locked and GPU memory they may take. What has been made is kept for the
- * next call. Arenas and the workspaces of the lanes' streams go back to the driver when no call has come for a while; everything goes back when the
- * program asks for it. Called by staged.c, planned.c, conduct.c, short.c and tune.c. */
+ * next call; what a lane does not use another may take. Arenas and the workspaces of the lanes' streams go back to the driver when no call has come for
+ * a while; everything goes back when the program asks for it. Called by staged.c, planned.c, conduct.c, short.c and tune.c. */
 #include "lane.h"
 
 #include <pthread.h>
@@ -171,8 +171,18 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* Frees the page-locked memory of these lanes, and of the slots if no call has any. Under g.lock, so that nobody page-locks more meanwhile. Returns
- * the bytes freed. */
+/* Frees the buffer of a lane that no call has. Under g.lock, so that nobody page-locks more meanwhile. Returns the bytes freed. */
+static int64_t drop_pinned(struct gg_lane *lane)
+{
+    const int64_t given = lane->pinned_bytes;
+    gg_gpu_pinned_free(lane->pinned);
+    lane->pinned = NULL;
+    lane->pinned_bytes = 0;
+    g.pinned_bytes -= given;
+    return given;
+}
+
+/* Frees the page-locked memory of these lanes, and of the slots if no call has any. Under g.lock. Returns the bytes freed. */
 static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
 {
     int64_t given = 0;
@@ -180,12 +190,8 @@ static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
         struct gg_lane *lane = idle[i];
         if (!lane->pinned || gg_gpu_is_gone(lane->dev) || !gg_gpu_enter(lane->dev))
             continue;
-        gg_gpu_pinned_free(lane->pinned);
+        given += drop_pinned(lane);
         gg_gpu_leave();
-        given += lane->pinned_bytes;
-        g.pinned_bytes -= lane->pinned_bytes;
-        lane->pinned = NULL;
-        lane->pinned_bytes = 0;
     }
     if (g.slots_of && g.lanes_taken == count && !gg_gpu_is_gone(g.slots_of) && gg_gpu_enter(g.slots_of)) {
         gg_gpu_pinned_free(g.slots[0].memory); /* all slots are one allocation */
@@ -304,36 +310,35 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
     return lane->arena != NULL;
 }
 
-/* Page-locking costs half a millisecond per megabyte, so the buffer grows by doubling, and other lanes lose theirs only if no call has used it for
- * long. (After calls of sgemm 750 by 16 threads those of 1000 by 4 were 3600 a second for ever, because their lanes could not grow; otherwise 5100.) */
+/* What this lane's buffer would give to another lane of the device, because no call has used it for long. */
+static int64_t unused_bytes(const struct gg_lane *lane, const struct gg_device *dev, double now)
+{
+    return lane->taken || lane->dev != dev || now - lane->short_end < unused_seconds ? 0 : lane->pinned_bytes;
+}
+
+/* Page-locking costs half a millisecond per megabyte, so the buffer grows by doubling, and other lanes lose theirs only if that is enough and no call
+ * has used them for long. (After calls of sgemm 750 by 16 threads those of 1000 by 4 were 3600 a second for ever, because their lanes could not grow;
+ * otherwise 5100.) */
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes)
 {
     if (lane->pinned_bytes >= bytes)
         return true;
-    int64_t size = lane->pinned_bytes ? lane->pinned_bytes : 1 << 20;
+    int64_t size = lane->pinned_bytes ? lane->pinned_bytes : 1 << 20, unused = 0;
     while (size < bytes)
         size *= 2;
     size = size < GG_SHORT_BYTES ? size : GG_SHORT_BYTES;
     const int64_t more = size - lane->pinned_bytes, most = gg_config()->pinned_memory / 2; /* the other half is the slots' */
     const double now = gg_now();
-    char *unused[LANES];
-    int count = 0;
     pthread_mutex_lock(&g.lock);
-    for (int i = g.lane_count - 1; i >= 0 && g.pinned_bytes + more > most; i--) {
-        struct gg_lane *other = g.lanes[i];
-        if (other->taken || other->dev != lane->dev || !other->pinned || now - other->short_end < unused_seconds)
-            continue;
-        unused[count++] = other->pinned;
-        g.pinned_bytes -= other->pinned_bytes;
-        other->pinned = NULL;
-        other->pinned_bytes = 0;
-    }
-    const bool room = g.pinned_bytes + more <= most;
+    for (int i = 0; i < g.lane_count; i++)
+        unused += unused_bytes(g.lanes[i], lane->dev, now);
+    const bool room = g.pinned_bytes + more - unused <= most;
+    for (int i = g.lane_count - 1; room && g.pinned_bytes + more > most; i--)
+        if (unused_bytes(g.lanes[i], lane->dev, now))
+            drop_pinned(g.lanes[i]);
     if (room)
         g.pinned_bytes += more;
     pthread_mutex_unlock(&g.lock);
-    while (count > 0)
-        gg_gpu_pinned_free(unused[--count]);
     if (!room)
         return false;
     gg_gpu_pinned_free(lane->pinned);

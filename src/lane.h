@@ -32,7 +32,7 @@ struct gg_lane {
     char *arena;                    /* device memory for the buffers of a plan */
     int64_t arena_bytes;            /* changed under lane.c's lock, because other lanes' allowances depend on it */
     char *pinned;                   /* for short calls; short.c says what it begins with */
-    int64_t pinned_bytes;
+    int64_t pinned_bytes;           /* of a lane that is not taken, both are changed under lane.c's lock: another may get the memory */
     double short_end;               /* when the lane's last short call ended */
     struct gg_planned planned[GG_PLANS];
     unsigned next_planned;          /* index, modulo GG_PLANS, of the plan to be replaced next */
@@ -55,7 +55,7 @@ int64_t gg_lane_release(void);
  * frees that first. */
 int64_t gg_lane_allowance(const struct gg_lane *lane);
 bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes);
-bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes);
+bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes); /* likewise, within half of GPUGEMM_PINNED_MEMORY */
 bool gg_lane_grow_events(struct gg_lane *lane, int count);
 
 /* Size of a slot in bytes. 0: there is no page-locked memory, or this lane cannot get the events it needs to use slots. Must be called before

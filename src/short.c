@@ -1,7 +1,7 @@
 /* short.c — owns staged calls so short (up to sgemm n = 740) that a plan would cost more than it saves: the whole problem goes through the lane's own
  * page-locked buffer. The shortest are multiplied right there, by one kernel (cuda/mapped.cu). Of others an operand travels in legs, a leg being some
- * of its lines. The copy threads and the caller pack A and B leg by leg; each leg is uploaded as soon as it is packed, or a kernel fetches it. One
- * kernel multiplies. It writes C into page-locked memory itself, or another does, or C comes down in legs, each unpacked while the next is on its way.
+ * of its lines. The copy threads and the caller pack A and B leg by leg; each leg is uploaded as soon as it is packed, or a kernel fetches it;
+ * beside other calls, all goes up in one copy. One kernel multiplies. It writes C into page-locked memory itself, or another does, or C comes down in legs, each unpacked while the next is on its way.
  * Called by staged.c. */
 #include "short.h"
 
@@ -23,15 +23,15 @@
 static const int64_t alone_bytes = 1 << 20, always_alone_bytes = 250 << 10;
 static const double soon = 40e-6;
 
-/* Beside others a call of more than together_bytes (sgemm n = 391) goes up in one copy, because others keep the link busy while it packs, and each
- * copy costs the link as much as 140 KB. (H200, thousand calls a second in legs and in one copy, 4 threads: sgemm 400 22 and 30, 512 13 and 19, 700
- * 7.9 and 9.9, dgemm 400 8 and 16.5; shorter ones lose: sgemm 330 25 and 20.) */
+/* Beside others a call of more than together_bytes (sgemm from n = 385 on) goes up in one copy, because others keep the link busy while it packs, and
+ * each copy costs the link as much as 140 KB. (H200, thousand calls a second in legs and in one copy, 4 threads: sgemm 400 22 and 30, 512 13 and 19,
+ * 700 7.9 and 9.9, dgemm 400 8 and 16.5; shorter ones lose: sgemm 330 25 and 20.) */
 static const int64_t together_bytes = 1800 << 10;
 
-/* Beside so many others the link is the bottleneck, and each call packs and unpacks for itself: one of up to together_bytes; a longer one, where there
- * are twice as many processors. (H200's host, 16 processors, thousand calls a second with the copy threads' help and without: sgemm 512 by 6 threads 20
- * and 14.7, by 8 20 and 18, by 10 20 and 22; dgemm 256 by 6 26 and 28, by 8 20 and 33. Uploads on a stream each, and C by the kernel that multiplies, by
- * 16: dgemm 512 8.6 and 7.2.) */
+/* Beside CROWD others the link is the bottleneck, and a call packs and unpacks for itself; a longer one than together_bytes beside half as many others
+ * as there are processors, but at least CROWD and at most LONGER_CROWD. (H200's host, 16 processors, thousand calls a second with the copy threads' help
+ * and without: sgemm 512 by 6 threads 20 and 14.7, by 8 20 and 18.6, by 10 20 and 22; dgemm 256 by 6 26 and 28, by 8 20 and 33. Of dgemm 512 by 16
+ * threads 8.6; with uploads on a stream each and C by the kernel that multiplies 7.2.) */
 enum { CROWD = 4, LONGER_CROWD = 8 };
 
 /* A call that runs alone is short up to here. A longer one with much of C to download gains by overlapping that with the upload. (H200, 2026-11,
@@ -92,10 +92,11 @@ enum down { BY_PRODUCT, BY_TRANSFER, IN_LEGS };
 /* How a call is carried out. */
 struct manner {
     bool mapped;   /* the GG_MAPPED kernel multiplies in page-locked memory */
-    bool crowd;    /* among so many others: all uploads go through one stream, C comes down in one copy, and the caller sleeps until it is there */
+    bool crowd;    /* among so many others: C comes down in one copy, and the caller sleeps until it is there */
     bool alone;    /* the caller packs and unpacks without the copy threads */
     bool together; /* all that goes up goes in one copy */
-    bool fetched;  /* a kernel takes it up, or none need */
+    bool fetched;  /* a kernel takes it up, or nothing goes up because it is mapped */
+    gg_stream up;  /* where it goes up: all of a crowd share one stream */
     enum down down;
 };
 
@@ -206,7 +207,7 @@ static bool is_in_time(struct leg *next, double wanted)
 static bool send(struct gg_lane *lane, const struct manner *how, const struct packed packed[3], int inputs, struct legs *legs,
                  struct gg_outcome *outcome)
 {
-    gg_stream stream = lane->run[0], up = how->crowd ? gg_lane_up(lane->dev) : stream;
+    gg_stream stream = lane->run[0], up = how->up;
     /* The first leg is small, so that the link starts early. An operand that the threads pack in no time goes in one leg. */
     const int64_t at_once = 512 << 10;
     int count = 0;
@@ -248,7 +249,8 @@ static bool send(struct gg_lane *lane, const struct manner *how, const struct pa
 static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned; }
 
 /* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200,
- * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). False: the GPU failed. */
+ * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). sleeping: between two looks. False: the
+ * GPU failed. */
 static bool comes(gg_event event, const _Atomic uint32_t *word, bool sleeping)
 {
     int done = 0;
@@ -322,18 +324,20 @@ static int64_t receive(struct gg_lane *lane, const struct manner *how, const str
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Of a call that needs so many bytes of page-locked memory. */
-static struct manner choose(const struct gg_gemm *p, const struct gg_choice *choice, const struct packed packed[3], int64_t need, bool awake)
+/* packed: as pack_plan laid it out, in so many bytes. awake: the copy threads have worked just now. */
+static struct manner choose(const struct gg_lane *lane, const struct gg_gemm *p, const struct gg_choice *choice, const struct packed packed[3],
+                            int64_t need, bool awake)
 {
     const bool mapped = choice->kernel && choice->kernel->role == GG_MAPPED, reads = p->beta != 0, longer = need > together_bytes;
     const int others = gg_copy_calls();
-    const bool crowd = !mapped && others >= (longer ? gg_max(CROWD, gg_min(LONGER_CROWD, gg_cpus_count() / 2)) : CROWD);
+    const bool crowd = !mapped && others >= CROWD && (!longer || others >= gg_min(LONGER_CROWD, gg_cpus_count() / 2));
     const struct packed *c = &packed[GG_C], *last = &packed[reads ? GG_C : GG_B];
     return (struct manner){.mapped = mapped,
                            .crowd = crowd,
                            .alone = crowd || need <= (awake ? always_alone_bytes : alone_bytes),
                            .together = crowd || (longer && others > 0),
                            .fetched = mapped || (!crowd && last->offset + last->bytes <= fetched_bytes),
+                           .up = crowd ? gg_lane_up(lane->dev) : lane->run[0],
                            .down = mapped || (!crowd && !reads && c->bytes <= direct_bytes) ? BY_PRODUCT
                                    : !crowd && reads && c->bytes <= stored_bytes            ? BY_TRANSFER
                                                                                             : IN_LEGS};
@@ -346,7 +350,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     const bool mapped = choice.kernel && choice.kernel->role == GG_MAPPED;
     const int64_t need = pack_plan(p, mapped, packed);
     const struct packed *c = &packed[GG_C];
-    const struct manner how = choose(p, &choice, packed, need, gg_now() - lane->short_end < soon);
+    const struct manner how = choose(lane, p, &choice, packed, need, gg_now() - lane->short_end < soon);
     struct legs *legs = malloc(sizeof *legs);
     outcome->reason = GG_NO_MEMORY;
     if (!legs || !gg_lane_grow_pinned(lane, gg_max(need, c->back + c->bytes)) || (!mapped && !gg_lane_grow_arena(lane, need)) ||
@@ -372,8 +376,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
             outcome->kernel = gg_served(lane->dev, &choice, &q, lane->run[0]);
         return true;
     }
-    if (how.crowd)
-        gg_gpu_settle(gg_lane_up(lane->dev));
+    gg_gpu_settle(how.up);
     gg_gpu_settle(lane->run[0]);
     if (arrived == 0)
         return false;

@@ -3,7 +3,7 @@
  * All calls share the link, the copy threads and the slots. One call leaves the link idle while its first panels are packed and its last C is
  * unpacked, which a second one fills; more only divide the slots and the processors' caches among them. (H200, calls a second of 8 threads, all at
  * once, 4, 3, 2 and 1 at work: sgemm 4096 310, 328, 348, 340, 312, one thread alone 322; dgemm 151, 158, 174, 177, 167, alone 170. Of 16 threads, all
- * and 2: sgemm 1500 1590 to 1630, 1740 to 1960, dgemm 1100 1430 to 1560, 1650 to 1870, sgemm 2000 960 to 1090, 1010 to 1190.) A call waits for others
+ * and 2: sgemm 1500 1440 to 1630, 1610 to 1960, dgemm 1100 1410 to 1560, 1650 to 1870, sgemm 2000 940 to 1090, 1010 to 1190.) A call waits for others
  * of its own size only, within a factor of 8, so that a short one does not stand behind long ones.
  *
  * Turns only make calls faster, so nothing must depend on them. A call at work may never end: a signal handler may have left it by a jump, or it
@@ -30,7 +30,8 @@ static struct {
     } queues[GG_MAX_DEVICES * QUEUES];
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .turns = {[0 ... CONDITIONS - 1] = PTHREAD_COND_INITIALIZER}};
 
-/* When a call of this size has waited for too long: it takes a small part of that. */
+/* When a call of this size has waited for too long while nobody ended: it takes a small part of that. A caller that sees the end of others only when
+ * it wakes may wait twice as long. */
 static struct timespec patience(double bytes)
 {
     struct timespec until;

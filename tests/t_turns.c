@@ -6,7 +6,7 @@
 
 #include "../src/turns.h"
 
-enum { THREADS = 8, ROUNDS = 2000, MOST = 2 };
+enum { THREADS = 20, ROUNDS = 2000, MOST = 2 };
 static const double large = 2e8, small = 2e6;
 
 static atomic_int at_work, most, wrong;
