@@ -127,10 +127,11 @@ static double throughput(bool dbl, int64_t n, int threads, double duration)
 
 static int time_threads(void)
 {
+    enum { MOST = 5 };
     static const struct {
         bool dbl;
         int64_t n;
-        int threads[5]; /* 0: no more */
+        int threads[MOST]; /* 0: no more */
     } rows[] = {{false, 512, {1, 2, 4, 8, 16}}, {true, 512, {1, 2, 4, 8, 16}}, {false, 850, {1, 4, 8, 16}},
                 {false, 1500, {1, 4, 8, 16}}, {false, 4096, {1, 2, 8}}, {true, 4096, {1, 2, 8}}};
     draw_data();
@@ -138,7 +139,7 @@ static int time_threads(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double alone = 0;
         printf("%cgemm n = %lld:", rows[i].dbl ? 'd' : 's', (long long)rows[i].n);
-        for (int t = 0; t < 5 && rows[i].threads[t]; t++) {
+        for (int t = 0; t < MOST && rows[i].threads[t]; t++) {
             double rate = throughput(rows[i].dbl, rows[i].n, rows[i].threads[t], rows[i].n > 1000 ? 2 : 1);
             alone = t ? alone : rate;
             struct problem p = {.dbl = rows[i].dbl, .m = rows[i].n, .n = rows[i].n, .k = rows[i].n};

@@ -1,8 +1,8 @@
 /* short.c — owns staged calls so short (up to sgemm n = 740) that a plan would cost more than it saves: the whole problem goes through the lane's own
  * page-locked buffer. The shortest are multiplied right there, by one kernel (cuda/mapped.cu). Of others an operand travels in legs, a leg being some
- * of its lines. The copy threads and the caller pack A and B leg by leg; each leg is uploaded as soon as it is packed, or a kernel fetches it;
- * beside other calls, all goes up in one copy. One kernel multiplies. It writes C into page-locked memory itself, or another does, or C comes down in legs, each unpacked while the next is on its way.
- * Called by staged.c. */
+ * of its lines. The copy threads and the caller pack A and B leg by leg; each leg is uploaded as soon as it is packed, or a kernel fetches it; beside
+ * other calls, all goes up in one copy. One kernel multiplies. It writes C into page-locked memory itself, or another does, or C comes down in legs,
+ * each unpacked while the next is on its way. Called by staged.c. */
 #include "short.h"
 
 #include <stdlib.h>
@@ -249,8 +249,8 @@ static bool send(struct gg_lane *lane, const struct manner *how, const struct pa
 static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned; }
 
 /* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200,
- * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). sleeping: between two looks. False: the
- * GPU failed. */
+ * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). sleeping: between two looks. False: the GPU
+ * failed. */
 static bool comes(gg_event event, const _Atomic uint32_t *word, bool sleeping)
 {
     int done = 0;
@@ -266,8 +266,7 @@ static bool comes(gg_event event, const _Atomic uint32_t *word, bool sleeping)
 }
 
 /* The product as the kernel finds it. */
-static struct gg_gemm as_packed(const struct gg_lane *lane, const struct gg_gemm *p, const struct packed packed[3],
-                                const struct manner *how)
+static struct gg_gemm as_packed(const struct gg_lane *lane, const struct gg_gemm *p, const struct packed packed[3], const struct manner *how)
 {
     const int64_t size = (int64_t)gg_size(p->type);
     const struct packed *c = &packed[GG_C];
@@ -324,11 +323,10 @@ static int64_t receive(struct gg_lane *lane, const struct manner *how, const str
 
 /* ---- the call ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* packed: as pack_plan laid it out, in so many bytes. awake: the copy threads have worked just now. */
-static struct manner choose(const struct gg_lane *lane, const struct gg_gemm *p, const struct gg_choice *choice, const struct packed packed[3],
-                            int64_t need, bool awake)
+/* packed: as pack_plan laid it out, in `need` bytes. awake: the copy threads have worked just now. */
+static struct manner choose(const struct gg_lane *lane, const struct gg_gemm *p, bool mapped, const struct packed packed[3], int64_t need, bool awake)
 {
-    const bool mapped = choice->kernel && choice->kernel->role == GG_MAPPED, reads = p->beta != 0, longer = need > together_bytes;
+    const bool reads = p->beta != 0, longer = need > together_bytes;
     const int others = gg_copy_calls();
     const bool crowd = !mapped && others >= CROWD && (!longer || others >= gg_min(LONGER_CROWD, gg_cpus_count() / 2));
     const struct packed *c = &packed[GG_C], *last = &packed[reads ? GG_C : GG_B];
@@ -350,7 +348,7 @@ bool gg_short_gemm(struct gg_lane *lane, const struct gg_gemm *p, const void *ca
     const bool mapped = choice.kernel && choice.kernel->role == GG_MAPPED;
     const int64_t need = pack_plan(p, mapped, packed);
     const struct packed *c = &packed[GG_C];
-    const struct manner how = choose(lane, p, &choice, packed, need, gg_now() - lane->short_end < soon);
+    const struct manner how = choose(lane, p, mapped, packed, need, gg_now() - lane->short_end < soon);
     struct legs *legs = malloc(sizeof *legs);
     outcome->reason = GG_NO_MEMORY;
     if (!legs || !gg_lane_grow_pinned(lane, gg_max(need, c->back + c->bytes)) || (!mapped && !gg_lane_grow_arena(lane, need)) ||

@@ -100,8 +100,8 @@ static double bytes_of(const struct gg_gemm *p)
 /* The caches do not keep what such a call packs. */
 static bool is_large(const struct gg_gemm *p) { return bytes_of(p) > 55e6; }
 
-/* Of the size of short calls (short.c) none takes turns: handed over in the order of coming, the link is idle between two. (H200, thousand calls a
- * second of 8 threads, all at once and 3 at a time, the next in line polling: sgemm 750 8.6 and 5.0, 850 6.4 and 4.2, dgemm 512 9.6 and 6.8.) */
+/* Calls of the size of short ones (short.c) are slower in turns. (H200, thousand calls a second of 8 threads, all at once and 3 at a time, the next in
+ * line polling: sgemm 750 8.6 and 5.0, 850 6.4 and 4.2, dgemm 512 9.6 and 6.8.) */
 static bool takes_turns(const struct gg_gemm *p) { return bytes_of(p) > GG_SHORT_BYTES; }
 
 /* Ends the call's turn (turns.h), if it has one. */

@@ -67,9 +67,10 @@ int gg_turn_begin(int gpu, double bytes)
 
 void gg_turn_end(int queue)
 {
+    __typeof__(&g.queues[queue]) q = &g.queues[queue];
     pthread_mutex_lock(&g.lock);
-    const int64_t next = g.queues[queue].gone + AT_WORK;
-    g.queues[queue].gone += g.queues[queue].gone < g.queues[queue].come; /* not if it has been counted before */
+    const int64_t next = q->gone + AT_WORK;
+    q->gone += q->gone < q->come; /* not if it has been counted before */
     pthread_cond_broadcast(&g.turns[next % CONDITIONS]);
     pthread_mutex_unlock(&g.lock);
 }

@@ -1,5 +1,5 @@
-/* t_threads.c — 16 threads at once, every spelling and size mixed; threads on adjacent row blocks of one C; long operands; many short-lived threads with small
- * stacks. All results are exact, and the statistics neither lose a call nor count one twice. */
+/* t_threads.c — 16 threads at once, every spelling and size mixed; threads on adjacent row blocks of one C; long operands; many short-lived threads
+ * with small stacks. All results are exact, and the statistics neither lose a call nor count one twice. */
 #include "exact.h"
 
 #include <pthread.h>
