@@ -1,10 +1,11 @@
-/* declined.c — what a declined call costs: 8×8×8 products through libgpugemm, compared with the same calls to the real BLAS.
+/* declined.c — what a declined call costs: products of 8×8×8, which are too small for any GPU, or of another size through libgpugemm, compared with the
+ * same calls to the real BLAS.
  *
- *   declined [--lib PATH] [--blas PATH] [--batches N]
+ *   declined [--lib PATH] [--blas PATH] [--batches N] [--size N]
  *
  * Operands are in the program's data, in its heap, and in mapped memory. The last kind could be GPU memory, so the library has to ask the CUDA driver
- * about it, where there is one (this program loads it). Batches of 500 calls, after 500 that only warm up, the two libraries in turn. Prints the
- * median over batches in nanoseconds per call, and in brackets the minimum. */
+ * about it, where there is one (this program loads it, and starts the library's GPU). Batches of 500 calls of 8×8×8, fewer of a larger size, after as
+ * many that only warm up, the two libraries in turn. Prints the median over batches in nanoseconds per call, and in brackets the minimum. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +16,9 @@
 #include <time.h>
 
 static const char *const names[] = {"dgemm_", "sgemm_", "cblas_dgemm", "cblas_sgemm"}; /* call() relies on this order */
-enum { N = 8, CALLS = 500, MAX_BATCHES = 2000, BYTES = N * N * sizeof(double) };
-static const int n = N;
+enum { MAX_BATCHES = 2000, MOST = 128 };
+static int n = 8, calls = 500;
+static size_t bytes; /* of an operand */
 static const void *a, *b;
 static void *c;
 
@@ -43,13 +45,13 @@ static void call(int name, void *address)
 static double batch(int name, void *address)
 {
     struct timespec t0, t1;
-    for (int i = -CALLS; i < CALLS; i++) {
+    for (int i = -calls; i < calls; i++) {
         if (i == 0)
             clock_gettime(CLOCK_MONOTONIC, &t0);
         call(name, address);
     }
     clock_gettime(CLOCK_MONOTONIC, &t1);
-    return ((double)(t1.tv_sec - t0.tv_sec) * 1e9 + (double)(t1.tv_nsec - t0.tv_nsec)) / CALLS;
+    return ((double)(t1.tv_sec - t0.tv_sec) * 1e9 + (double)(t1.tv_nsec - t0.tv_nsec)) / calls;
 }
 
 static int ascending(const void *x, const void *y) { return (*(const double *)x > *(const double *)y) - (*(const double *)x < *(const double *)y); }
@@ -58,12 +60,12 @@ static void measure(int name, void *const routine[2], int batches, const char *w
 {
     static double times[2][MAX_BATCHES];
     const bool dbl = name % 2 == 0;
-    for (int i = 0; i < 2 * N * N; i++) {
-        double value = (i < N * N ? i : 2 * N * N - i) / 64.0;
-        char *at = operands + i / (N * N) * BYTES;
-        dbl ? (void)(((double *)at)[i % (N * N)] = value) : (void)(((float *)at)[i % (N * N)] = (float)value);
+    for (int i = 0; i < 2 * n * n; i++) {
+        double value = (i < n * n ? i : 2 * n * n - i) / 64.0;
+        char *at = operands + i / (n * n) * bytes;
+        dbl ? (void)(((double *)at)[i % (n * n)] = value) : (void)(((float *)at)[i % (n * n)] = (float)value);
     }
-    a = operands, b = operands + BYTES, c = operands + 2 * BYTES;
+    a = operands, b = operands + bytes, c = operands + 2 * bytes;
     for (int i = 0; i < 2 * batches; i++)
         times[i % 2][i / 2] = batch(name, routine[i % 2]);
     for (int i = 0; i < 2; i++)
@@ -76,7 +78,7 @@ static void measure(int name, void *const routine[2], int batches, const char *w
 
 int main(int argc, char **argv)
 {
-    static char data[3 * BYTES];
+    static char data[3 * MOST * MOST * sizeof(double)];
     const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0";
     int batches = 501;
     for (int i = 1; i + 1 < argc; i += 2)
@@ -86,6 +88,12 @@ int main(int argc, char **argv)
             blas = argv[i + 1];
         else if (!strcmp(argv[i], "--batches"))
             batches = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--size"))
+            n = atoi(argv[i + 1]);
+    if (n < 1 || n > MOST)
+        return fprintf(stderr, "sizes from 1 to %d\n", MOST), 2;
+    calls = n > 16 ? 50 : 500;
+    bytes = (size_t)(n * n) * sizeof(double);
     batches = batches < 1 ? 1 : batches > MAX_BATCHES ? MAX_BATCHES : batches;
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("GPUGEMM_BLAS", blas, 0); /* both use the same BLAS */
@@ -96,11 +104,13 @@ int main(int argc, char **argv)
     int (*start)(unsigned) = NULL;
     if (driver)
         *(void **)&start = dlsym(driver, "cuInit");
-    char *heap = malloc(3 * BYTES), *mapped = mmap(NULL, 3 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *heap = malloc(3 * bytes), *mapped = mmap(NULL, 3 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!heap || mapped == MAP_FAILED)
         return fprintf(stderr, "no memory\n"), 1;
-    printf("8x8x8, ns a call, medians of %d batches of %d, %s\n                          through us       directly         cost\n", batches, CALLS,
-           start && start(0) == 0 ? "CUDA is up" : "no CUDA");
+    int (*warmup)(void);
+    *(void **)&warmup = dlsym(ours, "gpugemm_warmup");
+    printf("%dx%dx%d, ns a call, medians of %d batches of %d, %s\n                          through us       directly         cost\n", n, n, n, batches,
+           calls, start && start(0) == 0 && warmup && warmup() == 0 ? "CUDA is up" : "no CUDA");
     for (int i = 0; i < 4; i++) {
         void *const routine[] = {dlsym(ours, names[i]), dlsym(theirs, names[i])};
         if (!routine[0] || !routine[1])

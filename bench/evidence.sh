@@ -76,7 +76,7 @@ part() {
         fuzz
         fuzz --device
         ;;
-    declined) like "$build/tests/declined" --lib "$lib" --blas "$blas" ;;
+    declined) for size in 8 66 96; do like "$build/tests/declined" --lib "$lib" --blas "$blas" --size $size; done ;;
     device)
         bench --list square,odd --csv "$out/device.csv"
         bench --calls --types sd --layouts NN,TT --sizes 128,512,1000,1024,4096,4097x4099x4093,64x64x65536,1x4096x4096 --csv "$out/calls.csv"

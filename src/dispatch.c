@@ -7,6 +7,10 @@
 /* Similar calls stay on their side until the other is this much faster: moving between two equally fast sides gains nothing. */
 static const double HYSTERESIS = 1.1;
 
+/* Where the GPU would take this many times as long as similar calls are known to take on the CPU, that is settled for all of them, whose work differs
+ * by up to 1.5. */
+static const double CLEARLY = 2;
+
 /* A side that no similar call has used yet is tried if it is predicted to take at most this much longer, once the side that is predicted to be faster
  * is known. */
 static const double WORTH_TRYING = 3;
@@ -45,6 +49,7 @@ static struct gg_decision too_small(const struct gg_gemm *p, const struct gg_rat
     struct gg_decision d = cpu(GG_TOO_SMALL);
     d.model_cpu = gg_cpu_model(p, rates);
     d.seconds_cpu = corrected(d.model_cpu, seen(p, rates, GG_ON_CPU));
+    d.settled = seen(p, rates, GG_ON_CPU) > 0;
     return d;
 }
 
@@ -106,7 +111,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     if (f->mode == GG_MODE_AUTO && gg_is_tiny(p->m, p->n, p->k))
         return too_small(p, f->rates);
     if (d.reason != GG_OK)
-        return cpu(d.reason);
+        return (struct gg_decision){.path = GG_PATH_CPU, .reason = d.reason, .settled = true};
     if (!f->round_to_nearest)
         return cpu(GG_ROUNDING);
 
@@ -135,6 +140,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     }
     double gain = d.seconds_cpu - d.seconds_gpu, cost = d.seconds_cpu > d.seconds_gpu ? d.seconds_cpu / d.seconds_gpu : d.seconds_gpu / d.seconds_cpu;
     bool gpu = gain > 0;
+    const bool clear = !gpu && seen_cpu > 0 && cost >= CLEARLY;
     if (up) {
         signed char held = atomic_load_explicit(&rates->held[p->type][gg_shape(p)][gg_work(p)], memory_order_relaxed);
         if (held && cost < HYSTERESIS)
@@ -150,6 +156,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
         }
         d.path = gpu ? GG_PATH_STAGED : GG_PATH_CPU;
         d.reason = d.reason != GG_OK ? d.reason : gpu ? GG_OK : GG_TOO_SMALL;
+        d.settled = clear && d.reason == GG_TOO_SMALL;
         return d;
     }
     const bool worth_waiting = gain > f->start_left * (f->gpu == GG_GPU_OFF ? WORTH_WAITING : 1);
@@ -161,6 +168,7 @@ struct gg_decision gg_dispatch(const struct gg_gemm *p, const struct gg_facts *f
     if (!worth_waiting) {
         d.path = GG_PATH_CPU;
         d.reason = gain <= 0 ? GG_TOO_SMALL : d.start || f->gpu == GG_GPU_STARTING ? GG_STARTING : GG_NOT_YET;
+        d.settled = clear && !d.start;
     }
     return d;
 }

@@ -28,6 +28,7 @@ struct gg_decision {
     struct gg_choice choice;         /* valid when arch was known and path is not CPU */
     double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
     double model_cpu, model_gpu;     /* the same before correction by how long similar calls took */
+    bool settled;                    /* path is CPU, and so clearly that the next like calls need not ask */
 };
 
 /* Who serves *p. Total: every problem gets an answer. With operands in GPU memory the path is CPU only if C is trivially complete or nothing can

@@ -141,24 +141,31 @@ static void end(struct call *call)
         gg_real_leave();
     if (call->recorded)
         return;
-    if (call->record.reason == GG_TOO_SMALL && call->start == 0 && !came_back &&
+    const bool no_gpu = call->record.reason == GG_NO_GPU && gg_config()->mode == GG_MODE_AUTO;
+    if ((call->record.reason == GG_TOO_SMALL || no_gpu) && call->start == 0 && !came_back &&
         call->routine == atomic_load_explicit(&real[call->symbol].routine, memory_order_relaxed) &&
         !atomic_load_explicit(&gg_straight[call->symbol], memory_order_relaxed))
         atomic_store_explicit(&gg_straight[call->symbol], call->routine, memory_order_release);
     record(call);
 }
 
-/* The short way for a call too small for any GPU, on operands in host memory. Returns the real BLAS's routine, to be called directly, because what is
- * done here is noticeable beside such a product (bench/declined.c); NULL: take the long way. The short way is open once a call that was too small
- * took the long way, with nobody watching, and the real BLAS did not call back. Whether the other arguments are legal is left to the real BLAS. Most
- * such calls do not come here: entry_*.S accepts them by the same rules. */
+/* The short way for a call too small for any GPU, or settled, on operands in host memory. Returns the real BLAS's routine, to be called directly,
+ * because what is done here is noticeable beside such a product (bench/declined.c); NULL: take the long way. The short way is open once a call that
+ * was too small, or for which there was no GPU, took the long way, with nobody watching, and the real BLAS did not call back. Whether the other
+ * arguments are legal is left to the real BLAS. Most tiny calls do not come here: entry_*.S accepts them by the same rules. */
 static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, int64_t n, int64_t k, double alpha, const void *a, const void *b,
                              const void *c)
 {
     void *routine = atomic_load_explicit(&gg_straight[symbol], memory_order_acquire);
-    if (!routine || !gg_is_tiny(m, n, k) || alpha == 0 || gg_real_inside() || !gg_last.own || !(gg_gpu_own(a, b, c) || gg_on_host(a, b, c)))
+    const bool tiny = gg_is_tiny(m, n, k);
+    enum gg_reason reason = GG_TOO_SMALL;
+    if (!routine || !(tiny || gg_is_settled(type, m, n, k, &reason)) || alpha == 0 || gg_real_inside() || !gg_last.own ||
+        !(gg_gpu_own(a, b, c) || gg_on_host(a, b, c)))
         return NULL;
-    gg_record_tiny(type, m, n, k);
+    if (tiny)
+        gg_record_tiny(type, m, n, k);
+    else
+        gg_record_settled(type, reason, m, n, k);
     return routine;
 }
 

@@ -1,5 +1,5 @@
 /* serve.c — owns the course of one valid call through the stages: gather the facts, ask dispatch.c, carry the answer out. It decides nothing itself
- * except the shortcut for tiny calls, and it calls no BLAS. Called by entry.c and api.c. */
+ * except the shortcuts for tiny calls and for settled ones, and it calls no BLAS. Called by entry.c and api.c. */
 #include "serve.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@ static struct {
     _Atomic bool warned;    /* about a call that the CPU finished; further ones are only counted */
     _Atomic int busy;       /* calls on host operands that are being served now, by either side */
     _Atomic unsigned begun; /* such calls so far */
+    _Atomic(const void *) runner; /* the thread that has last begun a run of settled calls; NULL: none since the last call that was not */
     struct failing {
         _Atomic int failures; /* of the GPU, in a row */
         _Atomic int left;     /* so many calls do not go there before the next that may */
@@ -46,6 +47,48 @@ static void uncount(void)
     if (counted)
         atomic_fetch_sub_explicit(&g.busy, 1, memory_order_relaxed);
     counted = false;
+}
+
+/* By like calls: why they go straight to the CPU, and how many more of this thread do. */
+enum { RUN = 63, SETTLED_FROM = 4 /* gg_work of 2^18 */, SETTLED_WORKS = 8 };
+static _Thread_local struct settled {
+    unsigned char left, reason;
+} settled[2][GG_SHAPES][SETTLED_WORKS];
+
+static struct settled *settled_like(const struct gg_gemm *p)
+{
+    const int work = gg_work(p) - SETTLED_FROM;
+    return work >= 0 && work < SETTLED_WORKS ? &settled[p->type][gg_shape(p)][work] : NULL;
+}
+
+bool gg_is_settled(enum gg_type type, int64_t m, int64_t n, int64_t k, enum gg_reason *reason)
+{
+    if (((m - 2) | (n - 2) | (k - 1)) >> 19 != 0 || m * n * k >= 1 << 22) /* so gg_work's arithmetic is exact and raises no flag of the caller's */
+        return false;
+    struct settled *like = settled_like(&(struct gg_gemm){.type = type, .m = m, .n = n, .k = k});
+    if (!like || like->left == 0)
+        return false;
+    like->left--;
+    *reason = (enum gg_reason)like->reason;
+    return true;
+}
+
+static void settle(const struct gg_gemm *p, enum gg_reason reason)
+{
+    struct settled *like = settled_like(p);
+    if (!like)
+        return;
+    *like = (struct settled){RUN, (unsigned char)reason};
+    atomic_store_explicit(&g.runner, &settled, memory_order_relaxed);
+}
+
+/* Settled calls are not counted in g.busy. Has another thread begun a run of them since this was asked last? */
+static bool others_run(void)
+{
+    const void *runner = atomic_load_explicit(&g.runner, memory_order_relaxed);
+    if (runner)
+        atomic_store_explicit(&g.runner, NULL, memory_order_relaxed);
+    return runner && runner != &settled;
 }
 
 /* The time of a call that runs beside others says nothing about its time alone, nor which side would be faster for all of them. So calls are tried
@@ -153,7 +196,7 @@ static struct gg_device *gather(const struct gg_request *request, bool to_neares
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
-    facts->may_try = atomic_load_explicit(&g.busy, memory_order_relaxed) == 0;
+    facts->may_try = !others_run() && atomic_load_explicit(&g.busy, memory_order_relaxed) == 0;
     return dev;
 }
 
@@ -219,6 +262,8 @@ static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct 
     if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
         gg_rates_hold(d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
     if (d.path == GG_PATH_CPU) {
+        if (d.settled)
+            settle(p, d.reason);
         if (d.reason == GG_EMPTY && !on_gpu) { /* otherwise beta = 1, and C stays as it is */
             gg_fp_write(fp);
             gg_real_scale(p);

@@ -17,6 +17,12 @@ struct gg_request {
  * *record except its symbol and seconds. Leaves errno and the floating-point environment as they were. */
 bool gg_serve(const struct gg_request *request, struct gg_record *record);
 
+/* May a call of this size go straight to the CPU's BLAS, without gg_serve? Because it is settled (dispatch.h) that like calls are far faster there, or
+ * that there is no GPU: finding that out once more takes up to 1 us (H200's host), a tenth of a product of 90 and more of a smaller one. Every 64th
+ * such call of a thread is to ask and, if it can, to learn. Only of up to 2^22 multiply-adds, to which that matters, and if C is no vector, because
+ * those are for gemv. *reason: why it goes to the CPU. */
+bool gg_is_settled(enum gg_type type, int64_t m, int64_t n, int64_t k, enum gg_reason *reason);
+
 /* gg_now(), whatever the caller's floating-point environment, which stays as it was. */
 double gg_clock(void);
 

@@ -88,6 +88,21 @@ static inline void gg_record_tiny(enum gg_type type, int64_t m, int64_t n, int64
     gg_last.tiny = 1 + type;
 }
 
+/* gg_record for another call that goes straight to the CPU (gg_is_settled). */
+static inline void gg_record_settled(enum gg_type type, enum gg_reason reason, int64_t m, int64_t n, int64_t k)
+{
+    struct gg_calls *own = gg_last.own;
+    gg_count(&own->of[type][GG_PATH_CPU]);
+    gg_last = (struct gg_last){.own = own,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .any = true,
+                               .type = (unsigned char)type,
+                               .path = GG_PATH_CPU,
+                               .reason = (unsigned char)reason};
+}
+
 /* Between the two, this thread is not killed by a signal for what the library writes, as it would be for its own output: if the reader has left, or
  * a file is at its limit. errno is kept by the second. */
 struct gg_signals {

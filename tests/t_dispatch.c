@@ -82,6 +82,31 @@ static struct gg_facts after_calls(const struct gg_gemm *p, double cpu, double g
     return f;
 }
 
+/* Like calls need not ask where the CPU is known to be twice as fast, or where there is no GPU. */
+static void settled(void)
+{
+    const struct gg_gemm p = square(96);
+    struct gg_facts f = after_calls(&p, 10e-6, 25e-6);
+    CHECK(gg_dispatch(&p, &f).path == GG_PATH_CPU && gg_dispatch(&p, &f).settled);
+    f.gpu = GG_GPU_OFF, f.arch = NULL;
+    CHECK(gg_dispatch(&p, &f).path == GG_PATH_CPU && gg_dispatch(&p, &f).settled);
+    f.gpu = GG_GPU_NONE;
+    CHECK(gg_dispatch(&p, &f).reason == GG_NO_GPU && gg_dispatch(&p, &f).settled);
+    f.mode = GG_MODE_CPU;
+    CHECK(gg_dispatch(&p, &f).reason == GG_CPU_FORCED && !gg_dispatch(&p, &f).settled);
+    f = after_calls(&p, 15e-6, 25e-6);
+    CHECK(gg_dispatch(&p, &f).path == GG_PATH_CPU && !gg_dispatch(&p, &f).settled);
+    f = after_calls(&p, 25e-6, 10e-6);
+    CHECK(gg_dispatch(&p, &f).path == GG_PATH_STAGED && !gg_dispatch(&p, &f).settled);
+    struct gg_rates slow_link; /* the copies alone speak for the CPU; but how fast it is nobody knows */
+    gg_rates_default(&slow_link, 16);
+    slow_link.up = slow_link.down = slow_link.pinned = 1e6;
+    f.rates = &slow_link;
+    CHECK(gg_dispatch(&p, &f).path == GG_PATH_CPU && !gg_dispatch(&p, &f).settled);
+    slow_link.seen[GG_ON_CPU][p.type][gg_shape(&p)][gg_work(&p)] = 1;
+    CHECK(gg_dispatch(&p, &f).path == GG_PATH_CPU && gg_dispatch(&p, &f).settled);
+}
+
 /* A BLAS whose threads have to be woken up is slower than the GPU for two calls and faster from then on; and now and then one of its calls is slow
  * because another process has the processor. */
 static void woken_threads(void)
@@ -396,6 +421,7 @@ int main(void)
     unsure_start();
     tries();
     woken_threads();
+    settled();
 
     /* The GPU is started when the time lost without it reaches half of what starting takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);

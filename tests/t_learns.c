@@ -1,5 +1,6 @@
 /* t_learns.c — what calls teach, on a fake GPU: one that fails is left alone for longer and longer, and what `gpugemm tune` has measured meanwhile is
- * kept. Calls beside others teach nothing, on either side. And statistics that are read while they are reset are numbers of calls.
+ * kept. Calls beside others teach nothing, on either side. Calls that are settled go straight to the CPU. And statistics that are read while they are
+ * reset are numbers of calls.
  *
  *   t_learns --lib PATH
  *
@@ -14,7 +15,7 @@
 #include "faults.h"
 #include "test.h"
 
-enum { N = 150 };
+enum { N = 165 /* too large to be settled */, SMALL = 150 /* not too large */ };
 typedef void gemm(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
                   const int *, const double *, double *, const int *);
 static const char *lib;
@@ -205,6 +206,50 @@ static void beside(void)
     CHECK(on_gpu < 50, "%lu of 400 calls by the GPU", on_gpu);
 }
 
+/* Once the CPU is known to be far faster, calls go straight there: nothing is predicted for them. A few still ask and learn, operands in GPU memory are
+ * seen, and other sizes are asked about. */
+static void settles(void)
+{
+    edit("s/^\\(up\\|down\\|pinned\\) .*/\\1 1e7/; s/^cpu_dgemm .*/cpu_dgemm 1e12/");
+    open_library();
+    void *const library = dlopen(lib, RTLD_NOW), *const cuda = dlopen("libcuda.so.1", RTLD_NOW);
+    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(library, "gpugemm_last_decision");
+    int (*const retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
+    int (*const set)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
+    int (*const alloc)(unsigned long long *, size_t) = (int (*)(unsigned long long *, size_t))dlsym(cuda, "cuMemAlloc_v2");
+    enum { SIZE = SMALL * SMALL, LEARNING = 200, CALLS = 1280 };
+    const int n = SMALL, other = SMALL / 2;
+    const double one = 1, zero = 0;
+    double *const a = malloc(3 * SIZE * sizeof *a), *const b = a + SIZE, *const c = b + SIZE;
+    struct gpugemm_decision d = {0};
+    int asked = 0;
+    for (int i = 0; i < 2 * SIZE; i++)
+        a[i] = 1;
+    for (int i = 0; i < LEARNING + CALLS; i++) {
+        c[SIZE - 1] = -1;
+        dgemm("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
+        last(&d, sizeof d);
+        asked += i >= LEARNING && d.predicted_cpu > 0;
+        CHECK(!strcmp(d.path, "cpu") && !strcmp(d.reason, "faster on the CPU") && d.m == n && d.n == n && d.k == n, "call %d: %s, %s", i, d.path,
+              d.reason);
+        CHECK(c[SIZE - 1] == n, "call %d: %g", i, c[SIZE - 1]);
+    }
+    printf("settled: %d of %d calls were asked about\n", asked, CALLS);
+    CHECK(asked >= CALLS / 128 && asked <= CALLS / 16, "%d of %d calls were asked about", asked, CALLS);
+    dgemm("N", "N", &other, &other, &other, &one, a, &n, b, &n, &zero, c, &n);
+    last(&d, sizeof d);
+    CHECK(d.m == other && d.predicted_cpu > 0, "another size was not asked about");
+    void *context;
+    unsigned long long at[3];
+    for (int o = 0; o < 3; o++)
+        if (retain(&context, 0) || set(context) || alloc(&at[o], SIZE * sizeof *a))
+            _exit(2);
+    dgemm("N", "N", &n, &n, &n, &one, (double *)at[0], &n, (double *)at[1], &n, &zero, (double *)at[2], &n);
+    last(&d, sizeof d);
+    CHECK(!strcmp(d.path, "device"), "operands in GPU memory: %s, %s", d.path, d.reason);
+    free(a);
+}
+
 static void *tiny(void *unused)
 {
     const int n = 1;
@@ -268,7 +313,7 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
     if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
         snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
-        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, statistics};
+        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, statistics};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             failed |= part(parts[i]);
         unlink(file);
