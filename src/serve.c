@@ -196,7 +196,7 @@ static struct gg_device *gather(const struct gg_request *request, bool to_neares
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
-    facts->may_try = !others_run() && atomic_load_explicit(&g.busy, memory_order_relaxed) == 0;
+    facts->may_try = !on_gpu && !others_run() && atomic_load_explicit(&g.busy, memory_order_relaxed) == 0;
     return dev;
 }
 
