@@ -226,76 +226,106 @@ static void note_outcome(const struct gg_gemm *p, bool good, enum gg_reason reas
     }
 }
 
-static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct gg_record *record)
+/* A call on its way: what gather() and dispatch.c said. */
+struct course {
+    struct gg_device *dev;
+    struct gg_location where[3];
+    struct gg_decision d;
+    bool alone; /* nothing else was being served when it came */
+};
+
+/* Gathers, decides, and starts the GPU or waits for it if that was the decision. False: nobody can serve the call, because what is in its operands is
+ * known only when the graph runs into which its stream is captured. */
+static bool decide(const struct gg_request *request, bool to_nearest, struct course *x)
+{
+    struct gg_facts facts;
+    x->dev = gather(request, to_nearest, x->where, &facts);
+    if (!on_gpu && !request->wait && !gg_gpu_await(request->stream)) {
+        on_gpu = true;
+        return false;
+    }
+    x->d = gg_dispatch(request->p, &facts);
+    if (x->d.start)
+        gg_gpu_start();
+    if (x->d.wait > 0) {
+        gg_gpu_wait(x->d.wait);
+        x->dev = gather(request, to_nearest, x->where, &facts);
+        x->d = gg_dispatch(request->p, &facts);
+    }
+    if (x->d.wait > 0) /* still to wait: it has waited in vain */
+        x->d.reason = GG_STARTING;
+    x->alone = facts.may_try;
+    return true;
+}
+
+static void note_decision(const struct gg_gemm *p, const struct course *x, struct gg_record *record)
+{
+    const struct gg_decision *d = &x->d;
+    record->reason = d->reason;
+    record->predicted_cpu = d->seconds_cpu;
+    record->predicted_gpu = d->seconds_gpu;
+    record->model = x->alone && d->path == GG_PATH_CPU ? d->model_cpu : 0;
+    if (!on_gpu || d->path == GG_PATH_STAGED)
+        count();
+    if (d->reason == GG_STARTING || d->reason == GG_NOT_YET)
+        atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d->seconds_cpu - d->seconds_gpu)), memory_order_relaxed);
+    if (d->reason == GG_OK || d->reason == GG_TOO_SMALL)
+        gg_rates_hold(d->path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
+    if (d->settled)
+        settle(p, d->reason);
+}
+
+static bool serve_by_gpu(const struct gg_request *request, const struct course *x, struct gg_record *record)
 {
     const struct gg_gemm *p = request->p;
-    const bool to_nearest = gg_fp_rounds_to_nearest(fp);
-    struct gg_location where[3];
-    struct gg_facts facts;
-    if (p->m == 0 || p->n == 0) { /* wherever the operands are, which may all be NULL */
-        record->reason = GG_EMPTY;
-        return true;
-    }
-    struct gg_device *dev = gather(request, to_nearest, where, &facts);
-    if (!on_gpu && !request->wait && !gg_gpu_await(request->stream)) {
-        record->reason = GG_IN_PLACE;
-        on_gpu = true; /* no CPU can help: the operands' contents are known only when the graph runs */
+    const bool staged = x->d.path == GG_PATH_STAGED, may_decline = staged && !on_gpu && x->d.reason != GG_GPU_FORCED;
+    if (!x->dev || !x->d.choice.kernel || (staged && on_gpu && gg_gpu_is_captured(x->dev, request->stream)))
         return false;
-    }
-    struct gg_decision d = gg_dispatch(p, &facts);
-    if (d.start)
-        gg_gpu_start();
-    if (d.wait > 0) {
-        gg_gpu_wait(d.wait);
-        dev = gather(request, to_nearest, where, &facts);
-        d = gg_dispatch(p, &facts);
-    }
-    record->reason = d.reason = d.wait > 0 ? GG_STARTING : d.reason; /* still to wait: it has waited in vain */
-    record->predicted_cpu = d.seconds_cpu;
-    record->predicted_gpu = d.seconds_gpu;
-    const bool alone = facts.may_try;
-    if (!on_gpu || d.path == GG_PATH_STAGED)
-        count();
-    record->model = alone && d.path == GG_PATH_CPU ? d.model_cpu : 0;
-    if (d.reason == GG_STARTING || d.reason == GG_NOT_YET)
-        atomic_fetch_add_explicit(&g.lost, (int64_t)(1e9 * (d.seconds_cpu - d.seconds_gpu)), memory_order_relaxed);
-    if (d.reason == GG_OK || d.reason == GG_TOO_SMALL)
-        gg_rates_hold(d.path == GG_PATH_CPU ? GG_ON_CPU : GG_ON_GPU, p);
-    if (d.path == GG_PATH_CPU) {
-        if (d.settled)
-            settle(p, d.reason);
-        if (d.reason == GG_EMPTY && !on_gpu) { /* otherwise beta = 1, and C stays as it is */
-            gg_fp_write(fp);
-            gg_real_scale(p);
-        }
-        return d.reason == GG_EMPTY;
-    }
-    if (!dev || !d.choice.kernel || (d.path == GG_PATH_STAGED && on_gpu && gg_gpu_is_captured(dev, request->stream)))
-        return false;
-    const bool staged = d.path == GG_PATH_STAGED, may_decline = staged && !on_gpu && d.reason != GG_GPU_FORCED;
     if (may_decline && is_failing(p, &record->reason))
         return false;
-    struct gg_outcome outcome = {.reason = d.reason};
-    const double start = alone && d.model_gpu > 0 ? gg_now() : 0;
-    bool complete = staged ? gg_staged_gemm(dev, p, where, on_gpu ? request->stream : NULL, request->caller, &outcome)
-                           : gg_device_gemm(dev, p, request->stream, request->wait, &outcome);
+    struct gg_outcome outcome = {.reason = x->d.reason};
+    const double start = x->alone && x->d.model_gpu > 0 ? gg_now() : 0;
+    const bool complete = staged ? gg_staged_gemm(x->dev, p, x->where, on_gpu ? request->stream : NULL, request->caller, &outcome)
+                                 : gg_device_gemm(x->dev, p, request->stream, request->wait, &outcome);
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* otherwise gpu.c has reported it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (may_decline)
         note_outcome(p, complete && !outcome.recovered, outcome.reason);
-    if (complete) {
-        if (start > 0 && is_last() && !outcome.recovered)
-            gg_rates_see(GG_ON_GPU, p, d.model_gpu, gg_now() - start);
-        record->path = d.path;
-        record->kernel = outcome.kernel;
-        record->uncertified = outcome.kernel != outcome.head ? outcome.head : NULL;
-        record->bytes_up = outcome.bytes_up;
-        record->bytes_down = outcome.bytes_down;
-        record->recovered = outcome.recovered;
-    } else {
+    if (!complete) {
         record->reason = gg_gpu_state() == GG_GPU_DEAD ? GG_GPU_ERROR : outcome.reason;
+        return false;
     }
-    return complete;
+    if (start > 0 && is_last() && !outcome.recovered)
+        gg_rates_see(GG_ON_GPU, p, x->d.model_gpu, gg_now() - start);
+    record->path = x->d.path;
+    record->kernel = outcome.kernel;
+    record->uncertified = outcome.kernel != outcome.head ? outcome.head : NULL;
+    record->bytes_up = outcome.bytes_up;
+    record->bytes_down = outcome.bytes_down;
+    record->recovered = outcome.recovered;
+    return true;
+}
+
+static bool carry_out(const struct gg_request *request, struct gg_fp fp, struct gg_record *record)
+{
+    const struct gg_gemm *p = request->p;
+    struct course x;
+    if (p->m == 0 || p->n == 0) { /* wherever the operands are, which may all be NULL */
+        record->reason = GG_EMPTY;
+        return true;
+    }
+    if (!decide(request, gg_fp_rounds_to_nearest(fp), &x)) {
+        record->reason = GG_IN_PLACE;
+        return false;
+    }
+    note_decision(p, &x, record);
+    if (x.d.path != GG_PATH_CPU)
+        return serve_by_gpu(request, &x, record);
+    if (x.d.reason == GG_EMPTY && !on_gpu) { /* otherwise beta = 1, and C stays as it is */
+        gg_fp_write(fp);
+        gg_real_scale(p);
+    }
+    return x.d.reason == GG_EMPTY;
 }
 
 bool gg_on_host(const void *a, const void *b, const void *c)
