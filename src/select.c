@@ -191,9 +191,39 @@ static void consider_even(struct gg_choice *best, const struct gg_choice *whole,
     }
 }
 
-static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+/* Considers clusters of blocks, each of which multiplies a part of k of the same tile; several clusters a tile, if there is room. */
+static void consider_clusters(struct gg_choice *best, const struct gg_choice *whole, const struct gg_gemm *p, const struct gg_arch *arch)
 {
     static const int64_t MOST[] = {[GG_S] = INT32_MAX, [GG_D] = 8}; /* clusters a tile; with more, FP64's tiles are better gathered */
+    const struct gg_kernel *row = whole->kernel;
+    const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
+    const bool once = row->role == GG_TMA_ONCE;
+    /* Large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU. */
+    if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64))
+        return;
+    const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
+    const bool cut = once && row->per_sm == 1;  /* not with two blocks per SM: some SMs would get two and others stay idle */
+    for (int cluster = cut && alone ? 1 : 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
+        const int64_t single = arch->sms / (tiles * cluster);
+        const bool crowd = gg_spreads(row, cluster) && tiles > gg_spread(arch->sms, cluster) * row->per_sm;
+        const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
+        if (room == 0 && (cluster > 2 || alone))
+            break;
+        const int64_t fit = cut                                                       ? gg_cluster_places(row, arch->sms, cluster) / (tiles * cluster)
+                            : once || p->type == GG_D || cluster < GG_LARGEST_CLUSTER ? 1
+                                                                                      : room;
+        const int most = (int)gg_max(gg_min(gg_min(fit, MOST[p->type]), steps / cluster), 1);
+        for (int groups = 1, next; groups <= most; groups = next) {
+            next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
+            struct gg_choice way = *whole;
+            way.cluster = cluster, way.groups = groups;
+            consider(best, way, p, arch);
+        }
+    }
+}
+
+static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_gemm *p, const struct gg_arch *arch)
+{
     const int64_t steps = gg_ceil_div(p->k, row->tile_k), tiles = gg_tiles(row, p);
     const bool once = row->role == GG_TMA_ONCE;
     const int least = (p->type == GG_D ? 2 : 1) * GG_SHORTEST_RUN; /* fewest k steps of a tile that is shared */
@@ -213,27 +243,7 @@ static struct gg_choice best_tma(const struct gg_kernel *row, const struct gg_ge
     const int full = arch->sms * row->per_sm / gg_team(row);
     if (p->type == GG_D && gg_stays_whole(steps) && !once && tiles > full && sharers(row, p, arch) == full)
         best.splits = full;
-    /* Large tiles: a cluster moves more data than it saves, and few clusters fit on a GPU. */
-    if (row->per_sm == 1 && (!once || row->tile_m * row->tile_n > 128 * 64))
-        return best;
-    const bool alone = once && p->type == GG_S; /* two cluster blocks per SM are slower than one */
-    const bool cut = once && row->per_sm == 1;  /* not with two blocks per SM: some SMs would get two and others stay idle */
-    for (int cluster = cut && alone ? 1 : 2; cluster <= (once && !alone ? 2 : GG_LARGEST_CLUSTER) && cluster <= steps; cluster++) {
-        const int64_t single = arch->sms / (tiles * cluster);
-        const bool crowd = gg_spreads(row, cluster) && tiles > gg_spread(arch->sms, cluster) * row->per_sm;
-        const int64_t room = alone || crowd ? single : arch->sms * row->per_sm / (tiles * cluster);
-        if (room == 0 && (cluster > 2 || alone))
-            break;
-        const int64_t fit = cut                                                       ? gg_cluster_places(row, arch->sms, cluster) / (tiles * cluster)
-                            : once || p->type == GG_D || cluster < GG_LARGEST_CLUSTER ? 1
-                                                                                      : room;
-        const int most = (int)gg_max(gg_min(gg_min(fit, MOST[p->type]), steps / cluster), 1);
-        for (int groups = 1, next; groups <= most; groups = next) {
-            next = cut && groups < most ? (int)gg_min(2 * groups, most) : groups + 1;
-            way = whole, way.cluster = cluster, way.groups = groups;
-            consider(&best, way, p, arch);
-        }
-    }
+    consider_clusters(&best, &whole, p, arch);
     return best;
 }
 
