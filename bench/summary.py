@@ -48,7 +48,7 @@ def times_of(rows, part):
     return times
 
 
-def square(times, routine, n):
+def plain(times, routine, n):
     """The libraries' seconds for op(A) = A, op(B) = B, beta = 0 in pageable memory."""
     return times.get((routine, n, n, n, "NN", "0", "pageable"), {})
 
@@ -72,7 +72,7 @@ def of_floor(rows):
     def most(routine, memory, n):
         return f"{max(of['gpugemm'] / of['floor'] for case, of in times.items() if (case[0], case[1], case[6]) == (routine, n, memory)):.2f}"
 
-    rate = 4 * 2 * 4096**2 / square(times, "sgemm", 4096)["floor"]
+    rate = 4 * 2 * 4096**2 / plain(times, "sgemm", 4096)["floor"]
     cases = [("pageable", n) for n in (2048, 4096, 8192, 16384)] + [("pinned", n) for n in (4096, 8192, 16384)]
     return [f"{1e-9 * rate:.1f}", *(both(lambda routine: most(routine, *case)) for case in cases)]
 
@@ -84,16 +84,16 @@ def of_calls(rows):
         return None
 
     def microseconds(routine, n):
-        return f"{1e6 * square(small, routine, n)['gpugemm']:.0f}" if small else ""
+        return f"{1e6 * plain(small, routine, n)['gpugemm']:.0f}" if small else ""
 
     def gain(routine, n, count):
-        return ratio(square(threads, routine, n), "gpugemm 1 threads", f"gpugemm {count} threads")
+        return ratio(plain(threads, routine, n), "gpugemm 1 threads", f"gpugemm {count} threads")
 
     return [*(both(lambda routine: microseconds(routine, n)) for n in (256, 512, 1024)),
-            both(lambda routine: ratio(square(small, routine, 1024), "nvblas", "gpugemm", 1)),
+            both(lambda routine: ratio(plain(small, routine, 1024), "nvblas", "gpugemm", 1)),
             both(lambda routine: gain(routine, 512, 16)), both(lambda routine: gain(routine, 4096, 8)),
-            ", ".join(ratio(square(start, "dgemm", n), "gpugemm", "openblas") for n in (512, 1024, 2048)) if start else "",
-            ratio(square(core, "dgemm", 24576), "gpugemm", "gpugemm_2G")]
+            ", ".join(ratio(plain(start, "dgemm", n), "gpugemm", "openblas") for n in (512, 1024, 2048)) if start else "",
+            ratio(plain(core, "dgemm", 24576), "gpugemm", "gpugemm_2G")]
 
 
 def of_dispatch(rows):

@@ -26,7 +26,7 @@ static struct {
 /* The same routine, once tiny calls may go there directly: see straight(). With what else entry_*.S knows. */
 _Atomic(void *) gg_straight[SYMBOLS];
 _Static_assert(offsetof(struct gg_last, m) == 8 && offsetof(struct gg_last, n) == 16 && offsetof(struct gg_last, k) == 24, "entry_*.S");
-_Static_assert(offsetof(struct gg_last, tiny) == 32 && GG_S == 0 && GG_D == 1 && GG_PATH_CPU == 0 && sizeof(uint64_t[GG_PATHS]) == 24, "entry_*.S");
+_Static_assert(offsetof(struct gg_last, straight) == 32 && GG_S == 0 && GG_D == 1 && GG_PATH_CPU == 0 && sizeof(uint64_t[GG_PATHS]) == 24, "entry_*.S");
 _Static_assert(offsetof(struct gg_own, heap) == 8 && offsetof(struct gg_own, stack) == 16 && GG_OWN_STACK == 1 << 26, "entry_*.S");
 
 /* Has the real BLAS called us during this call? Its cblas_dgemm may call dgemm_, which is ours (the reference's and BLIS's do). */
@@ -157,15 +157,11 @@ static inline void *straight(enum symbol symbol, enum gg_type type, int64_t m, i
                              const void *c)
 {
     void *routine = atomic_load_explicit(&gg_straight[symbol], memory_order_acquire);
-    const bool tiny = gg_is_tiny(m, n, k);
     enum gg_reason reason = GG_TOO_SMALL;
-    if (!routine || !(tiny || gg_is_settled(type, m, n, k, &reason)) || alpha == 0 || gg_real_inside() || !gg_last.own ||
+    if (!routine || !(gg_is_tiny(m, n, k) || gg_is_settled(type, m, n, k, &reason)) || alpha == 0 || gg_real_inside() || !gg_last.own ||
         !(gg_gpu_own(a, b, c) || gg_on_host(a, b, c)))
         return NULL;
-    if (tiny)
-        gg_record_tiny(type, m, n, k);
-    else
-        gg_record_settled(type, reason, m, n, k);
+    gg_record_straight(type, reason, m, n, k);
     return routine;
 }
 

@@ -44,7 +44,7 @@
     ldr x9, [x9, #:gottprel_lo12:gg_real_depth]
     ldr w9, [x13, x9]
     cbnz w9, 9f
-    adrp x9, :gottprel:gg_last /* gg_record_tiny */
+    adrp x9, :gottprel:gg_last /* gg_record_straight */
     ldr x9, [x9, #:gottprel_lo12:gg_last]
     add x9, x9, x13
     ldr x13, [x9]

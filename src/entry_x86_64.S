@@ -52,7 +52,7 @@
     jne \other
     cmpq $0, gg_straight + 8 * index(%rip)
     je \other
-    movq gg_last@gottpoff(%rip), %r10 /* gg_record_tiny */
+    movq gg_last@gottpoff(%rip), %r10 /* gg_record_straight */
     movq %fs:(%r10), %r11
     testq %r11, %r11
     je \other

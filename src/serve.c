@@ -50,7 +50,7 @@ static void uncount(void)
 }
 
 /* By like calls: why they go straight to the CPU, and how many more of this thread do. */
-enum { RUN = 63, SETTLED_FROM = 4 /* gg_work of 2^18 */, SETTLED_WORKS = 8 };
+enum { RUN = 63, SETTLED_FROM = 4 /* gg_work of 2^18 */, SETTLED_WORKS = 8 /* up to 2^22 */ };
 static _Thread_local struct settled {
     unsigned char left, reason;
 } settled[2][GG_SHAPES][SETTLED_WORKS];

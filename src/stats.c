@@ -392,14 +392,15 @@ void gpugemm_stats_reset(void)
 
 void gpugemm_last_decision(struct gpugemm_decision *decision, size_t size)
 {
-    const struct gg_last tiny = {.m = gg_last.m,
-                                 .n = gg_last.n,
-                                 .k = gg_last.k,
-                                 .any = true,
-                                 .type = (unsigned char)(gg_last.tiny - 1),
-                                 .path = GG_PATH_CPU,
-                                 .reason = GG_TOO_SMALL},
-                         *last = gg_last.tiny ? &tiny : &gg_last;
+    const uint32_t reason = gg_last.straight >> 8;
+    const struct gg_last straight = {.m = gg_last.m,
+                                     .n = gg_last.n,
+                                     .k = gg_last.k,
+                                     .any = true,
+                                     .type = (unsigned char)((gg_last.straight & 0xff) - 1),
+                                     .path = GG_PATH_CPU,
+                                     .reason = (unsigned char)(reason ? reason : GG_TOO_SMALL)},
+                         *last = gg_last.straight ? &straight : &gg_last;
     struct gpugemm_decision now = {.routine = !last->any           ? ""
                                               : last->type == GG_S ? "sgemm"
                                                                    : "dgemm",

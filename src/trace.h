@@ -65,42 +65,27 @@ static inline void gg_count(_Atomic uint64_t *calls)
     atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* The calling thread's counters, and its last call as gpugemm_last_decision shows it. A tiny call is one that was too small (GG_TOO_SMALL), with
- * nobody watching: it writes the first line alone, because each further store is noticeable beside such a product. */
+/* The calling thread's counters, and its last call as gpugemm_last_decision shows it. A call that went straight to the CPU (straight() in
+ * entry.c), with nobody watching, writes the first line alone, because each further store is noticeable beside a tiny product. */
 struct gg_last {
     struct gg_calls *own; /* NULL before the first call, and in a thread that came when all lines were taken */
     int64_t m, n, k;
-    uint32_t tiny; /* 1 + enum gg_type; 0: the last call was no tiny one, and the rest is of that call */
-    bool any;      /* was there one? */
+    uint32_t straight; /* 1 + enum gg_type, and from bit 8 on the reason (0: GG_TOO_SMALL); 0: it was no such call, and the rest is of it */
+    bool any;          /* was there one? */
     unsigned char type, path, reason;
     const struct gg_kernel *kernel;
     double predicted_cpu, predicted_gpu;
 };
 extern _Thread_local struct gg_last gg_last;
 
-/* gg_record for a tiny call. gg_last.own must not be NULL. */
-static inline void gg_record_tiny(enum gg_type type, int64_t m, int64_t n, int64_t k)
+/* gg_record for such a call; entry_*.S does the same for tiny ones. gg_last.own must not be NULL. */
+static inline void gg_record_straight(enum gg_type type, enum gg_reason reason, int64_t m, int64_t n, int64_t k)
 {
     gg_count(&gg_last.own->of[type][GG_PATH_CPU]);
     gg_last.m = m;
     gg_last.n = n;
     gg_last.k = k;
-    gg_last.tiny = 1 + type;
-}
-
-/* gg_record for another call that goes straight to the CPU (gg_is_settled). */
-static inline void gg_record_settled(enum gg_type type, enum gg_reason reason, int64_t m, int64_t n, int64_t k)
-{
-    struct gg_calls *own = gg_last.own;
-    gg_count(&own->of[type][GG_PATH_CPU]);
-    gg_last = (struct gg_last){.own = own,
-                               .m = m,
-                               .n = n,
-                               .k = k,
-                               .any = true,
-                               .type = (unsigned char)type,
-                               .path = GG_PATH_CPU,
-                               .reason = (unsigned char)reason};
+    gg_last.straight = 1 + (uint32_t)type + ((uint32_t)reason << 8);
 }
 
 /* Between the two, this thread is not killed by a signal for what the library writes, as it would be for its own output: if the reader has left, or

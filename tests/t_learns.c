@@ -26,8 +26,8 @@ static __typeof__(gpugemm_stats_reset) *stats_reset;
 static __typeof__(gpugemm_explain) *explain;
 static struct faults *driver;
 
-/* Loads the library and starts the GPU. */
-static void open_library(void)
+/* Loads the library and tries to start the GPU. True: it is up. */
+static bool load_library(void)
 {
     void *library = dlopen(lib, RTLD_NOW | RTLD_GLOBAL), *cuda = dlopen("libcuda.so.1", RTLD_NOW);
     dgemm = library ? (gemm *)dlsym(library, "dgemm_") : NULL;
@@ -40,7 +40,12 @@ static void open_library(void)
         fprintf(stderr, "%s or the driver lacks names\n", lib);
         _exit(2);
     }
-    if (warmup())
+    return warmup() == 0;
+}
+
+static void open_library(void)
+{
+    if (!load_library())
         _exit(SKIP);
 }
 
@@ -250,6 +255,28 @@ static void settles(void)
     free(a);
 }
 
+/* Where there is no GPU calls go straight to the CPU, too, and the reason is still the right one. */
+static void without_gpu(void)
+{
+    setenv("FAKE_CUDA_DEVICES", "0", 1);
+    CHECK(!load_library(), "there is a GPU");
+    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
+    enum { M = 80 };
+    static double a[M * M], b[M * M], c[M * M];
+    const int n = M;
+    const double one = 1, zero = 0;
+    for (int i = 0; i < M * M; i++)
+        a[i] = b[i] = 1;
+    for (int i = 0; i < 300; i++) {
+        struct gpugemm_decision d;
+        c[M * M - 1] = -1;
+        dgemm("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
+        last(&d, sizeof d);
+        CHECK(!strcmp(d.routine, "dgemm") && !strcmp(d.path, "cpu") && !strcmp(d.reason, "no usable GPU") && d.m == n && c[M * M - 1] == n,
+              "call %d: %s, %s, %s, %g", i, d.routine, d.path, d.reason, c[M * M - 1]);
+    }
+}
+
 static void *tiny(void *unused)
 {
     const int n = 1;
@@ -313,7 +340,7 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
     if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
         snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
-        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, statistics};
+        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, without_gpu, statistics};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             failed |= part(parts[i]);
         unlink(file);
