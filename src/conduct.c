@@ -248,6 +248,12 @@ static int begin_load(struct gg_job *job)
     return 1;
 }
 
+/* May this part of the caller's C be written now (fresh.h)? */
+static bool is_there(struct gg_job *job, const struct gg_sides *s)
+{
+    return gg_fresh_is_there(&job->fresh, s->host, s->host + (s->lines - 1) * s->host_pitch + s->width);
+}
+
 /* Starts the download of the next chunk of C, if its step has run and there is a slot. */
 static int begin_store(struct gg_job *job)
 {
@@ -271,6 +277,8 @@ static int begin_store(struct gg_job *job)
         job->store_done = false;
     }
     struct gg_sides s = gg_sides_of(job, &c);
+    if (!c.direct)
+        is_there(job, &s); /* if not, its pages are made while it comes down */
     return copy_down(job, &s, c.direct ? s.host : h->slot->memory, c.direct ? s.host_pitch : s.width) && on_the_way(job, h, GG_COMING_DOWN) ? 1 : -1;
 }
 
@@ -286,6 +294,12 @@ static int advance(struct gg_job *job, struct gg_held *h)
         job->packing--;
         s = gg_sides_of(job, &h->chunk);
         return copy_up(job, &s, h->slot->memory, s.width) && on_the_way(job, h, GG_GOING_UP) && loaded(job, &h->chunk) ? 1 : -1;
+    case GG_CAME_DOWN:
+        s = gg_sides_of(job, &h->chunk);
+        if (!is_there(job, &s))
+            return 0;
+        post(job, h, &s, false);
+        return 1;
     case GG_UNPACKING:
         if (!copied)
             return 0;
@@ -298,8 +312,8 @@ static int advance(struct gg_job *job, struct gg_held *h)
             return done;
         job->arrived[down]++;
         if (down && !h->chunk.direct) {
-            s = gg_sides_of(job, &h->chunk);
-            post(job, h, &s, false);
+            h->stage = GG_CAME_DOWN;
+            advance(job, h);
             return 1;
         }
     }
@@ -335,7 +349,7 @@ static void idle(const struct gg_job *job, double since)
     double waited = gg_now() - since;
     bool copying = false;
     for (int i = 0; waited > 200e-6 && i < job->held_count && !copying; i++)
-        copying = job->held[i].stage == GG_PACKING || job->held[i].stage == GG_UNPACKING;
+        copying = job->held[i].stage != GG_GOING_UP && job->held[i].stage != GG_COMING_DOWN;
     if (copying || waited > 1e-3)
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     else
@@ -355,12 +369,27 @@ static bool lend_a_hand(const struct gg_job *job, double waited)
     return !(dry && job->threads) && gg_copy_wants_help() && gg_copy_help();
 }
 
+/* If C is fresh, makes its pages, with more threads. Not where it is read, or where pages between its columns have nothing of it. */
+static void find_fresh(struct gg_job *job)
+{
+    const struct gg_gemm *p = job->p;
+    const int64_t pitch = gg_leading(p, GG_C), width = p->m * (int64_t)gg_size(p->type);
+    if (p->beta != 0 || gg_is_reachable(job, GG_C) || pitch - width >= 4 << 10 ||
+        !gg_fresh_begin(&job->fresh, gg_element(p, GG_C, 0, 0), (p->n - 1) * pitch + width))
+        return;
+    job->helpers = gg_copy_start() - job->threads;
+    gg_copy_more(job->helpers);
+}
+
 void gg_conduct(struct gg_job *job)
 {
     double news = gg_now();
+    job->failed = round_of(job) < 0;
+    find_fresh(job); /* while the first loads are being packed */
     while (!job->failed && job->stores_left > 0) {
         int r = round_of(job);
         job->failed = r < 0;
+        gg_fresh_ahead(&job->fresh, (job->threads + job->helpers) * 2 / 5);
         if (r != 0 || lend_a_hand(job, gg_now() - news))
             news = gg_now();
         else
@@ -383,4 +412,5 @@ void gg_conduct(struct gg_job *job)
             job->committed[h->chunk.index] = 1;
         release(job, h);
     }
+    gg_fresh_end(&job->fresh);
 }

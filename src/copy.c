@@ -91,8 +91,22 @@ static void copy_padded(char *dst, const char *src, size_t bytes, size_t pitch)
 #endif
 }
 
+/* Writes to the first byte of each line, and changes none: a compare-and-swap of 0 for 0 never reads only, as a page of zeros would be mapped for, and
+ * no compiler leaves it out. */
+static void touch(const struct gg_copy *copy)
+{
+    for (int64_t i = 0; i < copy->lines; i++) {
+        char zero = 0;
+        __atomic_compare_exchange_n(copy->dst + i * copy->dst_pitch, &zero, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
 void gg_copy_run(const struct gg_copy *copy)
 {
+    if (!copy->src) {
+        touch(copy);
+        return;
+    }
     int64_t width = copy->width, lines = copy->lines;
     if (copy->dst_pitch == width && copy->src_pitch == width) {
         width *= lines;
@@ -300,6 +314,12 @@ bool gg_copy_wants_help(void)
     return atomic_load_explicit(&g.queued, memory_order_relaxed) > atomic_load_explicit(&g.polling, memory_order_relaxed);
 }
 
+int gg_copy_idle(void)
+{
+    return atomic_load_explicit(&g.polling, memory_order_relaxed) - atomic_load_explicit(&g.given, memory_order_relaxed) -
+           atomic_load_explicit(&g.queued, memory_order_relaxed);
+}
+
 void gg_copy_patience(double waited)
 {
     /* The thread that makes the copy may be queued behind the caller: then only sleeping lets it run. */
@@ -318,6 +338,11 @@ void gg_copy_begin(int threads, bool now)
     atomic_fetch_add_explicit(&g.wanted, threads, memory_order_relaxed);
     if (now)
         wake(threads);
+}
+
+void gg_copy_more(int threads)
+{
+    wake(atomic_fetch_add_explicit(&g.wanted, threads, memory_order_relaxed) + threads);
 }
 
 void gg_copy_end(int threads)

@@ -11,7 +11,7 @@
  * made. */
 struct gg_copy {
     char *dst;
-    const char *src;
+    const char *src;   /* NULL: nothing is copied, but a page is made for the first byte of each line of dst, where there is none */
     int64_t dst_pitch, src_pitch, width, lines;
     bool cached;       /* Write through the caches, because this processor reads the bytes next, or because so much is packed that it is evicted
                         * anyway. (H200's host, through and past the caches: dgemm 8192 28.3 ms and 30.2; 4096 7.3 and 7.9, sgemm 4096 4.19 and 4.38,
@@ -42,6 +42,9 @@ bool gg_copy_help(void);
 /* Are there copies that no thread is free to take? */
 bool gg_copy_wants_help(void);
 
+/* How many threads look for work and have not been given any. */
+int gg_copy_idle(void);
+
 /* Waits briefly, for a caller that has waited `waited` seconds for copies that other threads are making. */
 void gg_copy_patience(double waited);
 
@@ -56,6 +59,7 @@ enum { GG_FEW_COPIERS = 8, GG_MORE_COPIERS = 10 };
 /* The beginning and the end of a call that will have work for up to `threads` threads. In between, threads without work poll for longer before they
  * sleep, and sleeping ones are woken for what is posted; if `now`, they are woken at once. */
 void gg_copy_begin(int threads, bool now);
+void gg_copy_more(int threads); /* so many more in this call, from now on; the end is of all */
 void gg_copy_end(int threads);
 int gg_copy_calls(void); /* how many calls are between begin and end */
 

@@ -2,6 +2,7 @@
 #ifndef GG_JOB_H
 #define GG_JOB_H
 
+#include "fresh.h"
 #include "gpu.h"
 #include "lane.h"
 #include "tensor.h"
@@ -15,8 +16,8 @@ struct gg_chunk {
     bool direct;   /* the copy engine moves it whole between the caller's memory and the GPU, without going through a slot's memory */
 };
 
-/* A slot that the job holds, and the stage its chunk is in. */
-enum gg_stage { GG_PACKING, GG_GOING_UP, GG_COMING_DOWN, GG_UNPACKING };
+/* A slot that the job holds, and the stage its chunk is in. One that came down waits for its part of C, if that is fresh. */
+enum gg_stage { GG_PACKING, GG_GOING_UP, GG_COMING_DOWN, GG_CAME_DOWN, GG_UNPACKING };
 
 struct gg_held {
     struct gg_slot *slot;
@@ -53,6 +54,8 @@ struct gg_job {
     struct gg_chain chain;           /* (tensor.h) row NULL: none */
     int64_t split_m, split_n;        /* rows of A and columns of B that the chain has split so far in the turn that begins at `turn_begin` of k */
     int64_t turn_begin;
+    struct gg_fresh fresh;           /* C */
+    int helpers;                     /* threads on top of `threads`, that make its pages */
     const struct gg_kernel *kernel;
     int64_t bytes_up, bytes_down;
     bool failed;

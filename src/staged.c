@@ -123,7 +123,7 @@ static bool long_call(struct gg_lane *lane, const struct gg_gemm *p, const struc
     bool ready = prepare(&job);
     if (ready)
         gg_conduct(&job);
-    gg_copy_end(job.threads);
+    gg_copy_end(job.threads + job.helpers);
     bool on_host = where[GG_A].place < GG_PEER && where[GG_B].place < GG_PEER && where[GG_C].place < GG_PEER;
     bool started = false;
     for (int64_t i = 0; ready && i < job.store_count; i++)

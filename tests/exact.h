@@ -49,8 +49,9 @@ static inline const struct spelling *spelling_named(const char *name)
 
 static inline double entry(int64_t i, int64_t j, uint64_t seed) { return (double)((uint64_t)(i * 7 + j * 13 + (int64_t)seed) % 11) - 5; }
 
-/* C := A B + 2 C for m rows of an n-column C at c, with leading dimension ldc. Returns the number of wrong elements. */
-static inline int64_t exact_gemm(const struct spelling *s, int64_t m, int64_t n, int64_t k, void *c, int64_t ldc, uint64_t seed)
+/* C := A B + beta C for m rows of an n-column C at c, with leading dimension ldc. Returns the number of wrong elements. If beta = 0, only the call
+ * writes to C. */
+static inline int64_t exact_update(const struct spelling *s, int64_t m, int64_t n, int64_t k, double beta, void *c, int64_t ldc, uint64_t seed)
 {
     struct matrix a = {s->dbl, m, k, m, malloc((size_t)(m * k) * 8)}, b = {s->dbl, k, n, k, malloc((size_t)(k * n) * 8)};
     struct matrix r = {s->dbl, m, n, ldc, c};
@@ -61,21 +62,26 @@ static inline int64_t exact_gemm(const struct spelling *s, int64_t m, int64_t n,
     for (int64_t j = 0; j < n; j++)
         for (int64_t l = 0; l < k; l++)
             matrix_set(&b, l, j, entry(l, j, seed + 3));
-    for (int64_t j = 0; j < n; j++)
+    for (int64_t j = 0; beta != 0 && j < n; j++)
         for (int64_t i = 0; i < m; i++)
             matrix_set(&r, i, j, entry(i, j, seed + 5));
-    call_gemm(s, &(struct call){102, (int)none, (int)none, m, n, k, m, k, ldc, a.data, b.data, c, 1, 2, 1});
+    call_gemm(s, &(struct call){102, (int)none, (int)none, m, n, k, m, k, ldc, a.data, b.data, c, 1, beta, 1});
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
             if (m * n * k > 1 << 20 && (i * 31 + j) % 17) /* of a large C only a sample is checked */
                 continue;
-            double sum = 2 * entry(i, j, seed + 5);
+            double sum = beta * entry(i, j, seed + 5);
             for (int64_t l = 0; l < k; l++)
                 sum += entry(i, l, seed) * entry(l, j, seed + 3);
             wrong += matrix_get(&r, i, j) != sum;
         }
     free(a.data), free(b.data);
     return wrong;
+}
+
+static inline int64_t exact_gemm(const struct spelling *s, int64_t m, int64_t n, int64_t k, void *c, int64_t ldc, uint64_t seed)
+{
+    return exact_update(s, m, n, k, 2, c, ldc, seed);
 }
 
 static inline int64_t exact_square(const struct spelling *s, int64_t n, uint64_t seed)

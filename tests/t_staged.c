@@ -12,6 +12,8 @@
  *   t_staged --lib PATH --streams   calls on GPU operands in many streams of the program's, with scratch for each, leave staged calls theirs; and a
  *                                   stream that gets none, because the driver fails, does not take that of others, however often it asks, but
  *                                   one's if memory is full
+ *   t_staged --lib PATH --fresh     C that nobody has used before: it is right, also where the driver fails, nothing between its columns is written,
+ *                                   and huge pages are asked for unless it is read or has whole pages between its columns
  *   t_staged --lib PATH --registered  operands of which the program has page-locked a part, or all in pieces, which the driver copies only one by one
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. With little page-locked memory all calls are long, else most are short. */
@@ -20,6 +22,7 @@
 
 #include "exact.h"
 #include "faults.h"
+#include "huge.h"
 
 static void *cuda;
 static struct faults *driver; /* of it */
@@ -452,6 +455,45 @@ static void streams(void)
     printf("%d streams: %d failures\n", STREAMS, test_failures);
 }
 
+/* A call whose C is new memory, `gap` elements between its columns. */
+static void call_on_new(int64_t gap, double beta, const char *when)
+{
+    const int64_t m = 1030, n = 700, k = 3, ldc = m + gap;
+    const struct new_memory memory = new_memory((size_t)(ldc * n) * sizeof(double) + HUGE_PAGE);
+    double *const c = (double *)(memory.begin + 16);
+    CHECK(exact_update(spelling_named("dgemm_"), m, n, k, beta, c, ldc, 4) == 0, "%s, gap %ld: wrong", when, (long)gap);
+    int64_t written = 0;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = m; i < ldc; i++)
+            written += c[i + j * ldc] != 0;
+    CHECK(written == 0, "%s: %ld elements between the columns of C are written", when, (long)written);
+    if (*huge_pages() && driver->function < 0)
+        CHECK(huge_asked(memory.begin + HUGE_PAGE) == (beta == 0 && gap < 512), "%s, gap %ld, beta %g: huge pages", when, (long)gap, beta);
+    unmap(&memory);
+}
+
+static void fresh(void)
+{
+    static const char *const functions[] = {"cuEventQuery", "cuMemcpyAsync", "cuMemcpy2DAsync_v2", "cuLaunchKernelEx"};
+    const uint64_t before = gpu_calls();
+    for (int gap = 0; gap < 4; gap++)
+        for (int beta = 0; beta < 2; beta++)
+            call_on_new((const int64_t[]){0, 100, 511, 512}[gap], beta, "without failures");
+    CHECK(gpu_calls() == before + 8, "of 8 calls %d were served by the GPU", (int)(gpu_calls() - before));
+    driver->error = 2; /* CUDA_ERROR_OUT_OF_MEMORY */
+    driver->mode = FAULT_ONCE;
+    driver->patient = true;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (unsigned nth = 1; nth <= 60; nth += 1 + nth / 4) {
+            driver->nth = asked(functions[i]) + nth;
+            driver->function = fault_function(driver, functions[i]);
+            call_on_new(100, 0, functions[i]);
+            driver->function = -1;
+        }
+    CHECK(recovered() >= 2, "only %d times had part of C arrived", (int)recovered());
+    printf("%d times the CPU computed the rest: %d failures\n", (int)recovered(), test_failures);
+}
+
 /* A matrix of ones, of which the first `pieces` quarters are registered, each by itself. */
 static double *ones(int64_t count, int pieces)
 {
@@ -510,6 +552,8 @@ int main(int argc, char **argv)
         turns();
     else if (!strcmp(what, "--streams"))
         streams();
+    else if (!strcmp(what, "--fresh"))
+        fresh();
     else if (!strcmp(what, "--registered"))
         registered();
     else
