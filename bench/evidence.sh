@@ -4,7 +4,7 @@
 # without PART all but rows are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. Products run in strict
 # precision in device, random, rows, block and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and of five:
 #   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
-#   evidence.sh OUT declined compare host small dispatch core main
+#   evidence.sh OUT declined compare host fresh small dispatch core main
 #
 #   tests    ctest, eight tests at a time: those whose programs are installed
 #   sanitizer  compute-sanitizer over the kernels
@@ -22,6 +22,7 @@
 #   ladder   the kernels of bench/ladder, ours, cuBLAS and the roofline
 #   host     operands in host memory beside OpenBLAS, NVBLAS, cublasXt and the floor; large ones beside strict
 #   compare  the same of all sizes, in the default precision: the README's table and picture
+#   fresh    C that nobody has used before
 #   small    short calls, whole processes, many threads
 #   dispatch 40 sizes: is the default ever the slower choice; the middle one of three processes each
 #   core     out of core: little GPU memory
@@ -35,7 +36,7 @@ case ${1:-} in -*) echo "usage: evidence.sh OUT [PART...]: OUT is a folder, not 
 : "${1:?usage: evidence.sh OUT [PART...]}" # not in the substitution, whose end would not end this shell
 out=$(mkdir -p "$1" && cd "$1" && pwd) || exit
 shift
-[ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host small dispatch core mixed main
+[ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host fresh small dispatch core mixed main
 build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
@@ -121,6 +122,7 @@ part() {
         host precision
         ;;
     compare) host compare --sizes 256,512,1024,2048,4096,8192 ;;
+    fresh) host fresh ;;
     small)
         host small
         load start

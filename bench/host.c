@@ -1,11 +1,12 @@
 /* host.c — operands in host memory: libgpugemm under its BLAS names beside OpenBLAS, NVBLAS and cublasXt, each in a process of its own.
  *
- *   host --part large|precision|small|dispatch|compare [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
+ *   host --part large|precision|small|dispatch|compare|fresh [--seconds 0.15] [--csv FILE] [--lib PATH] [--blas PATH] [--nvblas PATH] [--cublas PATH]
  *        [--commit TEXT] [--sizes 2048,4096x4096x64] [--beta 0] [--types sd] [--processes 1]
  *
  * The parts are those of the README's tables: large (pageable and pinned, beta 0 and 1, transposes, against the floor), precision (large sgemm in the
  * default precision, in strict, and against the floor), small (latency), dispatch (40 sizes: is the default ever slower than OpenBLAS with its best
- * number of threads, or than the forced GPU?), compare (of --sizes, which it needs: beside all others and the floor; `gpugemm bench --host` runs it).
+ * number of threads, or than the forced GPU?), compare (of --sizes, which it needs: beside all others and the floor; `gpugemm bench --host` runs it),
+ * fresh (C that nobody has used before, as malloc and as NumPy provide it, and the same with a C that is there).
  * --sizes replaces the sizes of large and dispatch. Whole processes, many callers and little GPU memory are load.c's subject.
  *
  * OpenBLAS's threads spin on all cores for a while after a call, so contestants cannot take turns in one process. This program starts itself again
@@ -41,7 +42,7 @@ static int by_name(const char *name)
 }
 
 static const char *lib = "build/libgpugemm.so", *blas = "libopenblas.so.0", *nvblas_path, *cublas_path, *part = "large", *sizes, *types = "sd";
-static const char *const parts[] = {"large", "precision", "small", "dispatch", "compare"};
+static const char *const parts[] = {"large", "precision", "small", "dispatch", "compare", "fresh"};
 static int reads_c; /* beta of the sizes given */
 static double seconds = 0.15;
 static struct problem cases[MAX_CASES];
@@ -59,10 +60,10 @@ static bool is_part(const char *name)
     return false;
 }
 
-static void add_case(bool dbl, const char *layout, int64_t m, int64_t n, int64_t k, int beta, bool pinned)
+static void add_case(bool dbl, const char *layout, int64_t m, int64_t n, int64_t k, int beta, enum memory memory)
 {
     if (case_count < MAX_CASES && strchr(types, dbl ? 'd' : 's'))
-        cases[case_count++] = (struct problem){dbl, layout[0] == 'T', layout[1] == 'T', pinned, m, n, k, beta};
+        cases[case_count++] = (struct problem){dbl, layout[0] == 'T', layout[1] == 'T', memory, m, n, k, beta};
 }
 
 static void add_sizes(const char *list, bool dbl)
@@ -74,7 +75,7 @@ static void add_sizes(const char *list, bool dbl)
             fprintf(stderr, "host: not a size: %s\n", size);
             exit(64);
         }
-        add_case(dbl, "NN", s.m, s.n, s.k, reads_c, false);
+        add_case(dbl, "NN", s.m, s.n, s.k, reads_c, PAGEABLE);
     }
     free(copy);
 }
@@ -82,20 +83,26 @@ static void add_sizes(const char *list, bool dbl)
 static void make_cases(void)
 {
     static const char *const layouts[] = {"NT", "TN", "TT"};
+    static const int64_t new_sizes[] = {1100, 1500, 2048, 3000, 4096, 8192};
     for (int dbl = 0; dbl < 2; dbl++) {
         if (sizes)
             add_sizes(sizes, dbl);
         else if (!strcmp(part, "precision")) {
             for (int i = 0; i < 4 && !dbl; i++)
-                add_case(false, "NN", i % 2 ? 16384 : 8192, i % 2 ? 16384 : 8192, i % 2 ? 16384 : 8192, 0, i / 2);
+                add_case(false, "NN", i % 2 ? 16384 : 8192, i % 2 ? 16384 : 8192, i % 2 ? 16384 : 8192, 0, i / 2 ? PINNED : PAGEABLE);
         } else if (!strcmp(part, "large")) {
             for (int64_t n = 2048; n <= 16384; n *= 2)
                 for (int beta = 0; beta < 2; beta++)
-                    add_case(dbl, "NN", n, n, n, beta, false);
+                    add_case(dbl, "NN", n, n, n, beta, PAGEABLE);
             for (int i = 0; i < 3; i++)
-                add_case(dbl, layouts[i], 8192, 8192, 8192, 0, false);
+                add_case(dbl, layouts[i], 8192, 8192, 8192, 0, PAGEABLE);
             for (int64_t n = 4096; n <= 16384; n *= 2)
-                add_case(dbl, "NN", n, n, n, 0, true);
+                add_case(dbl, "NN", n, n, n, 0, PINNED);
+        } else if (!strcmp(part, "fresh")) {
+            for (int i = 0; i < 6; i++)
+                for (enum memory memory = PAGEABLE; memory < MEMORIES; memory++)
+                    if (memory != PINNED)
+                        add_case(dbl, "NN", new_sizes[i], new_sizes[i], new_sizes[i], 0, memory);
         } else if (!strcmp(part, "small"))
             add_sizes("64,128,256,384,512,768,1000,1024,1500", dbl);
         else if (!strcmp(part, "dispatch"))
@@ -134,7 +141,7 @@ static bool comparing(void) { return !strcmp(part, "compare"); }
 
 static bool wanted(const struct contestant *who, const struct problem *p)
 {
-    bool large = !strcmp(part, "large"), precision = !strcmp(part, "precision"), plain = !p->beta && !p->pinned && !p->ta && !p->tb;
+    bool large = !strcmp(part, "large"), precision = !strcmp(part, "precision"), plain = !p->beta && p->memory != PINNED && !p->ta && !p->tb;
     if (comparing()) {
         long processors = sysconf(_SC_NPROCESSORS_ONLN);
         if (who->kind == OPENBLAS)
@@ -143,6 +150,8 @@ static bool wanted(const struct contestant *who, const struct problem *p)
     }
     if (precision)
         return who->kind <= STRICT;
+    if (!strcmp(part, "fresh"))
+        return who->kind == OURS || (p->n <= 4096 && (who->kind == NVBLAS || (who->kind == OPENBLAS && who->threads == 16)));
     switch (who->kind) {
     case FLOOR: return large;
     case OURS: return true;
@@ -175,9 +184,10 @@ static double long_enough(const struct problem *p) { return flops(p) > 4e12 ? fm
 static struct result time_case(const struct problem *p, struct result *in_turn)
 {
     static double times[MAX_ROUNDS], theirs[MAX_ROUNDS];
-    char *a = operands[0], *b = operands[1], *c = operands[2];
-    struct result r = {.error = verified_call(p, a, b, c)};
+    char *a = operands[0], *b = operands[1], *c;
+    struct result r = {.error = verified_call(p, a, b, renew_c(p))};
     struct gpugemm_decision decision;
+    c = renew_c(p);
     double start = now();
     run(p, a, b, c);
     double once = now() - start;
@@ -189,11 +199,12 @@ static struct result time_case(const struct problem *p, struct result *in_turn)
         void *library = dlopen(blas, RTLD_NOW | RTLD_LOCAL);
         turns = resolved(library, "sgemm_", &direct[0]) && resolved(library, "dgemm_", &direct[1]);
     }
-    int batch = once < 50e-6 ? (int)(50e-6 / once) + 1 : 1;
+    int batch = once < 50e-6 && p->memory < FRESH ? (int)(50e-6 / once) + 1 : 1;
     r.rounds = (int)fmin(long_enough(p) / (once * batch), MAX_ROUNDS);
     r.rounds = r.rounds >= 3 ? r.rounds : once < 1 ? 3 : 1;
     for (int round = 0; round < r.rounds; round++) {
         for (int i = turns ? -1 : 0; i < batch; i++) { /* after a call of the other, the first call only warms up */
+            c = i > 0 ? c : renew_c(p);
             start = i > 0 ? start : now();
             run(p, a, b, c);
         }
@@ -328,11 +339,11 @@ static int contest(const struct contestant *who)
     bool by_cpu = true;
     draw_data();
     open_contestant(who);
-    for (int group = 0; group < 4; group++) { /* one type and one kind of memory at a time */
-        bool dbl = group & 1, pinned = group & 2;
+    for (int group = 0; group < 2 * MEMORIES; group++) { /* one type and one kind of memory at a time */
+        const bool dbl = group % 2;
         for (int c = 0; c < case_count; c++) {
             const struct problem *p = &cases[c];
-            if (p->dbl != dbl || p->pinned != pinned || !wanted(who, p))
+            if (p->dbl != dbl || (int)p->memory != group / 2 || !wanted(who, p))
                 continue;
             if (who->kind != FLOOR)
                 make_operands(p);
@@ -344,7 +355,7 @@ static int contest(const struct contestant *who)
             if (in_turn.rounds)
                 printf("in turn %d %.9f %.9f %.9f %.4f %d \n", c, in_turn.median, in_turn.min, in_turn.max, in_turn.error, in_turn.rounds);
             fflush(stdout);
-            drop_operands(pinned);
+            drop_operands(p);
         }
     }
     return 0;
@@ -413,8 +424,9 @@ static int best_openblas(int c)
 static const char *describe(const struct problem *p)
 {
     static char text[96];
-    snprintf(text, sizeof text, "%cgemm %c%c %lldx%lldx%lld beta %d%s", p->dbl ? 'd' : 's', p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', (long long)p->m,
-             (long long)p->n, (long long)p->k, p->beta, p->pinned ? " pinned" : "");
+    snprintf(text, sizeof text, "%cgemm %c%c %lldx%lldx%lld beta %d%s%s", p->dbl ? 'd' : 's', p->ta ? 'T' : 'N', p->tb ? 'T' : 'N', (long long)p->m,
+             (long long)p->n, (long long)p->k, p->beta, p->memory ? " " : "",
+             p->memory ? memory_names[p->memory] : "");
     return text;
 }
 
@@ -457,16 +469,16 @@ static int contest_all(char **argv, int argc, const char *core)
             latest = ratio > worst ? c : latest, worst = fmax(worst, ratio);
         }
     }
-    for (int pinned = 0; pinned < 2; pinned++)
+    for (enum memory memory = PAGEABLE; memory <= PINNED; memory++)
         for (int64_t n = 2048; n <= 16384; n *= 2) {
             double most = 0;
             int at = -1;
             for (int c = 0; c < case_count; c++)
-                if (cases[c].n == n && cases[c].pinned == pinned && results[floor_][c].rounds && results[ours][c].rounds &&
+                if (cases[c].n == n && cases[c].memory == memory && results[floor_][c].rounds && results[ours][c].rounds &&
                     results[ours][c].median / results[floor_][c].median > most)
                     most = results[ours][c].median / results[floor_][c].median, at = c;
             if (at >= 0)
-                printf("SUM %s n = %lld: at most %.2f times the floor (%s)\n", pinned ? "pinned" : "pageable", (long long)n, most,
+                printf("SUM %s n = %lld: at most %.2f times the floor (%s)\n", memory_names[memory], (long long)n, most,
                        describe(&cases[at]));
         }
     if (compared && strcmp(part, "large"))

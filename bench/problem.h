@@ -13,8 +13,14 @@
 typedef void fortran_gemm(const char *, const char *, const int *, const int *, const int *, const void *, const void *, const int *, const void *,
                           const int *, const void *, void *, const int *, size_t, size_t);
 
+/* Page-locked; pageable with pages of 4 KB, all of them there; or so but for C, none of whose pages are there yet, and for which huge pages have been
+ * asked, as NumPy does. */
+enum memory { PAGEABLE, PINNED, FRESH, FRESH_HUGE, MEMORIES };
+static const char *const memory_names[] = {"pageable", "pinned", "fresh", "fresh huge"};
+
 struct problem {
-    bool dbl, ta, tb, pinned;
+    bool dbl, ta, tb;
+    enum memory memory;
     int64_t m, n, k;
     int beta;
 };
@@ -50,10 +56,10 @@ static char *operands[3];
 static size_t operand_bytes[3];
 static const size_t mapped_from = 128 << 10; /* bytes: from this size on malloc, too, takes pages of their own instead of the heap */
 
-static inline void drop_operands(bool pinned)
+static inline void drop_operands(const struct problem *p)
 {
     for (int o = 0; o < 3 && operands[o]; o++) {
-        if (pinned)
+        if (p->memory == PINNED)
             cuMemFreeHost(operands[o]);
         else if (operand_bytes[o] < mapped_from)
             free(operands[o]);
@@ -67,12 +73,11 @@ static inline void drop_operands(bool pinned)
  * measured. */
 static inline void make_operands(const struct problem *p)
 {
-    const bool pinned = p->pinned;
     const int64_t element = p->dbl ? 8 : 4, most[] = {p->m * p->k, p->k * p->n, p->m * p->n};
     for (int o = 0; o < 3; o++) {
         size_t bytes = (size_t)(most[o] * element);
         void *memory = NULL;
-        if (pinned)
+        if (p->memory == PINNED)
             memory = cuMemHostAlloc(&memory, bytes, 1 /* portable */) ? NULL : memory;
         else if (bytes < mapped_from)
             memory = malloc(bytes);
@@ -91,6 +96,20 @@ static inline void make_operands(const struct problem *p)
         for (int t = 0; t < FILLERS; t++)
             pthread_join(threads[t], NULL);
     }
+}
+
+/* Gives the case another C, none of whose pages are there, if it wants that. Returns C. */
+static inline char *renew_c(const struct problem *p)
+{
+    if (p->memory < FRESH)
+        return operands[2];
+    munmap(operands[2], operand_bytes[2]);
+    operands[2] = mmap(NULL, operand_bytes[2], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (operands[2] == MAP_FAILED)
+        exit((fprintf(stderr, "no memory for a new C\n"), 1));
+    if (p->memory == FRESH_HUGE)
+        madvise(operands[2], operand_bytes[2], MADV_HUGEPAGE);
+    return operands[2];
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------------------- */
@@ -192,7 +211,7 @@ static inline void write_csv(const char *part, const struct problem *p, const ch
 {
     if (csv)
         fprintf(csv, "%s,%cgemm,%c%c,%lld,%lld,%lld,%d,%s,%s,%s,%d,%.9f,%.9f,%.9f,%.4f,%.4f,%s,%s,%s\n", part, p->dbl ? 'd' : 's', p->ta ? 'T' : 'N',
-                p->tb ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, p->beta, p->pinned ? "pinned" : "pageable", name, what,
+                p->tb ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, p->beta, memory_names[p->memory], name, what,
                 r->rounds, r->median, r->min, r->max, 1e-12 * flops(p) / r->median, r->error, machine, date_now(), commit);
 }
 
