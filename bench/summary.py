@@ -96,6 +96,16 @@ def of_calls(rows):
             ratio(plain(core, "dgemm", 24576), "gpugemm", "gpugemm_2G")]
 
 
+def of_fresh(rows):
+    """Calls whose C nobody has used before, over those whose C is there."""
+    times = times_of(rows, "fresh")
+
+    def over(routine, memory, n):
+        return f"{times[routine, n, n, n, 'NN', '0', memory]['gpugemm'] / plain(times, routine, n)['gpugemm']:.2f}"
+
+    return [both(lambda routine: over(routine, memory, n)) for memory in ("fresh", "fresh huge") for n in (2048, 4096, 8192)] if times else None
+
+
 def of_dispatch(rows):
     """How often the default is slower than 1.10 times the better of OpenBLAS and the forced GPU."""
     ours = [of["gpugemm"] / min(s for name, s in of.items() if name != "gpugemm") for of in times_of(rows, "dispatch").values() if len(of) > 1]
@@ -117,6 +127,11 @@ sgemm / dgemm: microseconds of a call; how many times as long NVBLAS takes at 10
 one; time of a process that does one dgemm of 512, 1024, 2048 over that with OpenBLAS; rate of dgemm 24576 in 2 GB of GPU memory over that in all of it.
 
 | | GPU | 256 | 512 | 1024 | NVBLAS | 16 threads, 512 | 8, 4096 | process | in 2 GB | commit |"""),
+        (of_fresh, """## Operands in host memory: C that nobody has used before
+
+sgemm / dgemm: time over that with the same C when it has been used; as malloc provides it, and with huge pages asked for, as by NumPy.
+
+| | GPU | new, 2048 | 4096 | 8192 | huge, 2048 | 4096 | 8192 | commit |"""),
         (of_dispatch, """## Operands in host memory: is the default ever the slower choice?
 
 Cases; how many took more than 1.10 times the better of OpenBLAS with its best number of threads and the GPU forced; the worst.
