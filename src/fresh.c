@@ -68,6 +68,7 @@ bool gg_fresh_begin(struct gg_fresh *f, char *begin, int64_t bytes)
         f->pieces[i] = (struct gg_fresh_piece){.touch = touch_of(f, i), .left = UNTOUCHED};
         f->pieces[i].touch.left = &f->pieces[i].left;
     }
+    f->pieces[0].touch.dst = begin; /* its page begins before C */
     const int saved = errno;
     madvise(f->whole, (size_t)(f->whole_end - f->whole), MADV_HUGEPAGE); /* if it fails, nothing is lost */
     errno = saved;
