@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../cuda/kernel.h"
@@ -76,6 +77,9 @@ void gg_gpu_settle(gg_stream stream)
     CUresult e = CUDA_SUCCESS;
     for (int i = 0; i < 3 && (e = gg_cu.cuStreamSynchronize(stream)) != CUDA_SUCCESS; i++)
         ;
+    if (e != CUDA_SUCCESS) /* it could not wait, but the stream may be at work */
+        while ((e = gg_cu.cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_PERMITTED) /* where waiting is not permitted nothing of ours was enqueued, either */
         gg_driver_give_up(e, "cuStreamSynchronize");
 }

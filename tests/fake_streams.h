@@ -354,6 +354,16 @@ CUresult cuStreamSynchronize(CUstream stream)
     return ends_capture(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : drain(stream);
 }
 
+CUresult cuStreamQuery(CUstream stream)
+{
+    ENTER(true);
+    CUstream s = real_stream(stream);
+    lock();
+    const bool done = s->finished == s->enqueued;
+    unlock();
+    return done ? drain(stream) : CUDA_ERROR_NOT_READY;
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     ENTER(true);

@@ -7,7 +7,7 @@
 #include "faults.h"
 #include "problem.h"
 
-static struct problem tiny, aligned, short_0, short_2, tiled_0, tiled_2, blocks_0, blocks_2, wide, scattered;
+static struct problem tiny, aligned, short_0, short_2, tiled_0, tiled_2, blocks_0, blocks_2, wide, scattered, large_0;
 static struct faults *fail_cuda, *fail_libc; /* the latter NULL when not preloaded */
 static struct faults *failing;               /* the one whose plan this process follows */
 static atomic_uint documented;               /* errors that the header promises in place of a result */
@@ -29,10 +29,21 @@ static void armed(bool yes)
         atomic_store(&failing->armed, yes);
 }
 
+/* Takes from C its whole pages, so that it is as if nobody had used it. */
+static void make_new(const struct problem *p, const struct operands *o)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), c = (uintptr_t)o->image[2];
+    const uintptr_t begin = (c + AROUND + page - 1) & -page, end = (c + p->bytes[2] - AROUND) & -page;
+    if (madvise((void *)begin, end - begin, MADV_DONTNEED))
+        exit((perror("madvise"), 1));
+}
+
 static const char *on_host(const struct problem *p)
 {
     struct operands o = operands_new(p);
     problem_reset(p, &o);
+    if (p == &large_0)
+        make_new(p, &o);
     struct call x = problem_call(p, o.image[0] + AROUND, o.image[1] + AROUND, o.image[2] + AROUND);
     armed(true);
     call_gemm(p->spelling, &x);
@@ -58,6 +69,7 @@ SEVERAL(run_tiled_0, &tiled_0)
 SEVERAL(run_tiled_2, &tiled_2)
 SEVERAL(run_blocks_0, &blocks_0)
 SEVERAL(run_blocks_2, &blocks_2)
+SEVERAL(run_new, &large_0)
 SEVERAL(run_wide, &wide, &short_0)
 
 static const char *run_warmup(void)
@@ -224,6 +236,7 @@ static const struct scenario {
     {"tiled, beta 2", "GPUGEMM_PINNED_MEMORY=1M", run_tiled_2, false, false, false},
     {"out of core, beta 0", "GPUGEMM_PINNED_MEMORY=1M GPUGEMM_GPU_MEMORY=3M", run_blocks_0, false, false, false},
     {"out of core, beta 2", "GPUGEMM_PINNED_MEMORY=1M GPUGEMM_GPU_MEMORY=3M", run_blocks_2, false, false, false},
+    {"new C", "GPUGEMM_PINNED_MEMORY=1M", run_new, false, false, false},
     {"large kernels", "", run_wide, false, false, false},
     {"pinned operands", "GPUGEMM_PINNED_MEMORY=1M", run_pinned, false, false, false},
     {"pinned operands, far apart", "GPUGEMM_PINNED_MEMORY=1M", run_scattered, false, false, false},
@@ -257,6 +270,7 @@ static void make_problems(void)
     tiled_2 = problem_make(named("cblas_sgemm"), true, true, 410, 370, 50, 2, 7);
     blocks_0 = problem_make(named("dgemm_"), true, false, 530, 700, 40, 0, 0);
     blocks_2 = problem_make(named("dgemm_"), false, true, 300, 310, 520, 2, 3);
+    large_0 = problem_make(named("dgemm_"), false, false, 1200, 470, 5, 0, 0);
     scattered = problem_make(named("dgemm_64_"), false, false, 330, 300, 64, 0, 4100);
     wide = problem_make(named("sgemm_"), false, false, 768, 640, 96, 2, 0);
 }
