@@ -156,7 +156,8 @@ static void touch_kernel(CUstream s, const struct operation *o)
         touch(s, o, false, p->a, (size_t)p->lda * size, p->a_kmajor ? line : m * size, p->a_kmajor ? m : k);
     if (operands && n && (!packs || p->workspace))
         touch(s, o, false, p->b, (size_t)p->ldb * size, p->b_kmajor ? line : n * size, p->b_kmajor ? n : k);
-    if (strstr(name, "mapped"))
+    const bool mapped = strstr(name, "mapped"); /* its workspace is the C that is read */
+    if (mapped)
         touch(s, o, false, p->workspace, (size_t)p->ldc * size, m * size, n);
     if (packs) {
         touch(s, o, true, p->c, 0, ((m + 3) / 4 * 4 * (k - 1) + m) * size, 1);
@@ -176,7 +177,7 @@ static void touch_kernel(CUstream s, const struct operation *o)
         touch(s, o, int8, p->pieces_c, 0, (m + 255) / 256 * 256 * ((n + 255) / 256 * 256) * GG_INT8_MODULI, 1);
     if (!splits && !int8)
         touch(s, o, true, p->c, (size_t)p->ldc * size, m * size, n);
-    const struct allocation *scratch = p->workspace ? allocation_of(p->workspace) : NULL;
+    const struct allocation *scratch = p->workspace && !mapped ? allocation_of(p->workspace) : NULL;
     if (scratch)
         touch(s, o, true, (char *)p->workspace - GG_FLAGS * 4, 0, (size_t)(scratch->address + scratch->bytes - (char *)p->workspace) + GG_FLAGS * 4,
               1);
