@@ -4,7 +4,7 @@
 # without PART all but rows are made. Parts after a + run at the same time, on the next GPU and with their own share of the cores. Products run in strict
 # precision in device, random, rows, block and ladder, else in the default one. To verify a commit on two GPUs, in two calls of ten minutes and of five:
 #   evidence.sh OUT tests sanitizer device random tensor + soak calls tiers sweep mixed block accuracy
-#   evidence.sh OUT declined compare host fresh small dispatch core main
+#   evidence.sh OUT declined compare host fresh small dispatch core programs main
 #
 #   tests    ctest, eight tests at a time: those whose programs are installed
 #   sanitizer  compute-sanitizer over the kernels
@@ -27,6 +27,7 @@
 #   dispatch 40 sizes: is the default ever the slower choice; the middle one of three processes each
 #   core     out of core: little GPU memory
 #   mixed    twelve threads, mixed sizes, every result checked, for two minutes
+#   programs programs that do not know the library, without it and with it, three runs each: those that are installed
 #   main     examples/numpy_matmul.py
 # Where matplotlib is installed, bench/pictures.py OUT makes the pictures from the CSVs. GPULIBS (see tests/lib.sh) provides OpenBLAS and the netlib
 # testers on machines without Debian's packages. cuBLAS, cublasXt and NVBLAS are taken from wherever the loader or Python finds them.
@@ -36,7 +37,7 @@ case ${1:-} in -*) echo "usage: evidence.sh OUT [PART...]: OUT is a folder, not 
 : "${1:?usage: evidence.sh OUT [PART...]}" # not in the substitution, whose end would not end this shell
 out=$(mkdir -p "$1" && cd "$1" && pwd) || exit
 shift
-[ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host fresh small dispatch core mixed main
+[ $# -gt 0 ] || set -- tests sanitizer calls declined device random block tensor accuracy tiers soak sweep ladder compare host fresh small dispatch core mixed programs main
 build=$PWD/build lib=$PWD/build/libgpugemm.so
 blas=${GPULIBS:+$GPULIBS/openblas/}libopenblas.so.0
 commit=${COMMIT:-$(git rev-parse --short HEAD 2> /dev/null)}
@@ -67,6 +68,15 @@ tier() {
     "$build/tests/t_values" --lib "$lib" --type s --expect-gpu | tail -1
     "$build/tests/t_shapes" --lib "$lib" --oracle "$blas" --type s --cases 300 --expect-gpu | tail -1
     "$build/tests/fuzz" --lib "$lib" --oracle "$blas" --type s --device --calls 1500 --threads 4 --expect-gpu | tail -1
+}
+
+# Cases of a program in tests/clients/, three runs, which share an empty cache to begin with. client NAME N CASES
+client() {
+    for run in 1 2 3; do
+        echo "$1, n = $2, run $run"
+        like env N=$2 CASES=$3 PYTHON="$(command -v python3)" OPENBLAS_NUM_THREADS="$(nproc)" GPUGEMM_TEST_CACHE="$out/cache" \
+            "${@:4}" timeout 100 tests/t_client.sh "$lib" $1
+    done
 }
 
 part() {
@@ -131,6 +141,14 @@ part() {
     dispatch) host dispatch --seconds 0.05 --processes 3 ;;
     core) load core ;;
     mixed) load mixed --seconds 120 ;;
+    programs)
+        client numpy 4096 matmul_float64,matmul_float32,einsum,multi_dot,matrix_power,tensordot
+        client torch 4096 matmul_float64,matmul_float32,layer_single
+        client scipy 2000 blas_dgemm,blas_sgemm,expm
+        client scikit 5000 pca_randomized,rbf_kernel,kmeans,mlp FEATURES=2000 COMPONENTS=500
+        client lapack 8192 dgetrf,dgetrf2_recursive,dpotrf,dgesv_n_right_sides
+        client hpcc 10240 hpl NB=512
+        ;;
     main) "$build/gpugemm" run python3 examples/numpy_matmul.py 64 256 1024 2048 4096 8192 ;;
     *) echo "evidence.sh: no part $1" ;;
     esac

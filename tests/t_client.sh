@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t_client.sh LIB CLIENT [LEAST] — a real program that does not know LIB (tests/clients), run without LIB and again with LIB preloaded. The results
 # must agree, and the statistics must prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some),
-# or as many as clients/count.c saw without LIB. N is the size. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (set by
+# or as many as clients/count.c saw without LIB. N is the size. bench/evidence.sh reads the times. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (set by
 # tools/setup.sh where it could install them) a missing one is a failure.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")/clients
@@ -52,9 +52,9 @@ link_fortran)
     ;;
 hpcc)
     need hpcc
-    cp "$here/hpccinf.txt" "$work/"
+    sed "6s/^[0-9]*/${N:-500}/; 8s/^[0-9]*/${NB:-64}/" "$here/hpccinf.txt" > "$work/hpccinf.txt"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
-    program=(hpcc)
+    program=(bash -c 'hpcc && sed -nE "s/^HPL_time=/time hpl /p; s/^Success=/hpl /p" hpccoutf.txt')
     ;;
 *) fail "no client $client" && finish ;;
 esac
@@ -78,12 +78,9 @@ fi
 [ "$calls" -ge "$least" ] || fail "only $calls calls of at least $least came through LIB"
 [ "${GPUGEMM_MODE:-}" != gpu ] || [ "$gpu" -gt 0 ] || fail "none on the GPU"
 
-if [ "$client" = hpcc ]; then # hpcc checks its residuals itself
-    grep -E 'HPL_Tflops|StarDGEMM_Gflops|HPL_time' hpccoutf.txt
-    grep -q '^Success=1' hpccoutf.txt || fail "HPCC says it failed"
+if [ "$client" = hpcc ]; then # checks its residuals itself
     grep -E 'FAILED' hpccoutf.txt && fail "an HPCC residual"
     grep -qE '[1-9][0-9]* tests completed and passed residual checks' hpccoutf.txt || fail "HPL did not run"
-    finish
 fi
 awk -v tolerance=$tolerance -f "$here/compare.awk" without with || failures=$((failures + 1))
 finish
