@@ -404,10 +404,8 @@ void gg_conduct(struct gg_job *job)
     while (job->held_count > 0) {
         struct gg_held *h = &job->held[job->held_count - 1];
         bool copying = h->stage == GG_PACKING || h->stage == GG_UNPACKING;
-        double since = gg_now();
-        while (copying && !gg_copy_made(&h->slot->left))
-            if (!gg_copy_help())
-                gg_copy_patience(gg_now() - since);
+        if (copying)
+            gg_copy_wait(&h->slot->left);
         if (h->stage == GG_UNPACKING) /* the unpacked bytes are in C and are correct */
             job->committed[h->chunk.index] = 1;
         release(job, h);

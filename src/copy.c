@@ -320,13 +320,20 @@ int gg_copy_idle(void)
            atomic_load_explicit(&g.queued, memory_order_relaxed);
 }
 
-void gg_copy_patience(double waited)
+void gg_copy_wait(_Atomic int *left)
 {
-    /* The thread that makes the copy may be queued behind the caller: then only sleeping lets it run. */
-    if (waited > 200e-6)
-        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
-    else
-        gg_relax();
+    const double patience = 200e-6; /* then the thread that makes the copy may be queued behind this one, and only sleeping lets it run */
+    for (double since = 0; !gg_copy_made(left);) {
+        const double now = gg_now();
+        if (gg_copy_help())
+            since = 0;
+        else if (since == 0)
+            since = now;
+        else if (now - since > patience)
+            nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+        else
+            gg_relax();
+    }
 }
 
 static _Thread_local int caller_at; /* the processor this thread was counted on when its call began */

@@ -36,6 +36,9 @@ static inline bool gg_copy_made(_Atomic int *left)
     return atomic_load_explicit(left, memory_order_acquire) == 0;
 }
 
+/* Waits until all of them have been made, making copies meanwhile. */
+void gg_copy_wait(_Atomic int *left);
+
 /* The calling thread makes the oldest copy that no thread has taken yet. False: there was none. */
 bool gg_copy_help(void);
 
@@ -44,9 +47,6 @@ bool gg_copy_wants_help(void);
 
 /* How many threads look for work and have not been given any. */
 int gg_copy_idle(void);
-
-/* Waits briefly, for a caller that has waited `waited` seconds for copies that other threads are making. */
-void gg_copy_patience(double waited);
 
 /* Starts the threads, once. Returns how many there are. If there are none, gg_copy_help does all the work. */
 int gg_copy_start(void);
@@ -59,7 +59,7 @@ enum { GG_FEW_COPIERS = 8, GG_MORE_COPIERS = 10 };
 /* The beginning and the end of a call that will have work for up to `threads` threads. In between, threads without work poll for longer before they
  * sleep, and sleeping ones are woken for what is posted; if `now`, they are woken at once. */
 void gg_copy_begin(int threads, bool now);
-void gg_copy_more(int threads); /* so many more in this call, from now on; the end is of all */
+void gg_copy_more(int threads); /* so many more from now on, less if negative; the end of a call is of all */
 void gg_copy_end(int threads);
 int gg_copy_calls(void); /* how many calls are between begin and end */
 

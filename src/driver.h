@@ -1,5 +1,6 @@
-/* driver.h — the CUDA driver, for the four files that talk to it: gpu.c, which loads it and starts the GPU; pointers.c, which asks it where an
- * address lives; work.c, which has the streams and the memory; enqueue.c, which has the launches. The only file that includes a CUDA header. */
+/* driver.h — the CUDA driver, for the five files that talk to it: gpu.c, which loads it and starts the GPU; pointers.c, which asks it where an
+ * address lives; work.c, which has the streams and the memory; pinned.c, which page-locks memory; enqueue.c, which has the launches. The only file that
+ * includes a CUDA header. */
 #ifndef GG_DRIVER_H
 #define GG_DRIVER_H
 

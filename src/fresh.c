@@ -108,8 +108,7 @@ bool gg_fresh_is_there(struct gg_fresh *f, const char *begin, const char *end)
 void gg_fresh_end(struct gg_fresh *f)
 {
     for (int64_t i = 0; i < f->count; i++)
-        for (double since = gg_now(); !is_untouched(&f->pieces[i]) && !gg_copy_made(&f->pieces[i].left);)
-            if (!gg_copy_help())
-                gg_copy_patience(gg_now() - since);
+        if (!is_untouched(&f->pieces[i]))
+            gg_copy_wait(&f->pieces[i].left);
     free(f->pieces);
 }

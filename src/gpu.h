@@ -131,8 +131,6 @@ void gg_gpu_free(void *pointer);
 bool gg_gpu_fill(void *pointer, unsigned char byte, size_t bytes, gg_stream stream);
 static inline bool gg_gpu_clear(void *pointer, size_t bytes, gg_stream stream) { return gg_gpu_fill(pointer, 0, bytes, stream); }
 size_t gg_gpu_free_memory(void);
-void *gg_gpu_pinned_alloc(size_t bytes); /* host memory, page-locked for every device */
-void gg_gpu_pinned_free(void *pointer);
 
 /* Tells the processor that this thread is polling. */
 static inline void gg_relax(void)

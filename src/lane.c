@@ -22,6 +22,7 @@ static struct {
     struct gg_lane *lanes[ALL_LANES];
     int lane_count, lanes_taken;
     int64_t arena_bytes, pinned_bytes; /* of all lanes */
+    struct gg_pinned slot_memory; /* of all slots */
     struct gg_slot slots[GG_SLOTS];
     int64_t slot_bytes, slots_given;
     struct gg_device *slots_of; /* the device in whose context the slots' memory is; NULL: there is none */
@@ -60,7 +61,8 @@ static bool forget_gone(const struct gg_device *there)
         if (lane->taken || lane->dev == there || !gg_gpu_is_gone(lane->dev))
             continue;
         g.arena_bytes -= lane->arena_bytes;
-        g.pinned_bytes -= lane->pinned_bytes;
+        g.pinned_bytes -= lane->pinned.bytes;
+        gg_pinned_forget(&lane->pinned);
         free(lane->events);
         for (int n = 0; n < GG_PLANS; n++)
             gg_plan_free(&lane->planned[n].plan);
@@ -71,6 +73,7 @@ static bool forget_gone(const struct gg_device *there)
         return true;
     if (g.lanes_taken || !gg_gpu_is_gone(g.slots_of))
         return false;
+    gg_pinned_forget(&g.slot_memory);
     g.slots_of = NULL;
     return true;
 }
@@ -174,10 +177,8 @@ static void *watch(void *unused)
 /* Frees the buffer of a lane that no call has. Under g.lock, so that nobody page-locks more meanwhile. Returns the bytes freed. */
 static int64_t drop_pinned(struct gg_lane *lane)
 {
-    const int64_t given = lane->pinned_bytes;
-    gg_gpu_pinned_free(lane->pinned);
-    lane->pinned = NULL;
-    lane->pinned_bytes = 0;
+    const int64_t given = lane->pinned.bytes;
+    gg_pinned_free(&lane->pinned);
     g.pinned_bytes -= given;
     return given;
 }
@@ -188,15 +189,15 @@ static int64_t give_back_pinned(struct gg_lane *const idle[], int count)
     int64_t given = 0;
     for (int i = 0; i < count; i++) {
         struct gg_lane *lane = idle[i];
-        if (!lane->pinned || gg_gpu_is_gone(lane->dev) || !gg_gpu_enter(lane->dev))
+        if (!lane->pinned.memory || gg_gpu_is_gone(lane->dev) || !gg_gpu_enter(lane->dev))
             continue;
         given += drop_pinned(lane);
         gg_gpu_leave();
     }
     if (g.slots_of && g.lanes_taken == count && !gg_gpu_is_gone(g.slots_of) && gg_gpu_enter(g.slots_of)) {
-        gg_gpu_pinned_free(g.slots[0].memory); /* all slots are one allocation */
+        given += g.slot_memory.bytes;
+        gg_pinned_free(&g.slot_memory);
         gg_gpu_leave();
-        given += GG_SLOTS * g.slot_bytes;
         g.slots_of = NULL;
         g.slot_bytes = 0;
     }
@@ -313,21 +314,21 @@ bool gg_lane_grow_arena(struct gg_lane *lane, int64_t bytes)
 /* What this lane's buffer would give to another lane of the device, because no call has used it for long. */
 static int64_t unused_bytes(const struct gg_lane *lane, const struct gg_device *dev, double now)
 {
-    return lane->taken || lane->dev != dev || now - lane->short_end < unused_seconds ? 0 : lane->pinned_bytes;
+    return lane->taken || lane->dev != dev || now - lane->short_end < unused_seconds ? 0 : lane->pinned.bytes;
 }
 
-/* Page-locking costs half a millisecond per megabyte, so the buffer grows by doubling, and other lanes lose theirs only if that is enough and no call
+/* Page-locking costs a quarter of a millisecond per megabyte, so the buffer grows by doubling, and other lanes lose theirs only if that is enough and no call
  * has used them for long. (After calls of sgemm 750 by 16 threads those of 1000 by 4 were 3600 a second for ever, because their lanes could not grow;
  * otherwise 5100.) */
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes)
 {
-    if (lane->pinned_bytes >= bytes)
+    if (lane->pinned.bytes >= bytes)
         return true;
-    int64_t size = lane->pinned_bytes ? lane->pinned_bytes : 1 << 20, unused = 0;
+    int64_t size = lane->pinned.bytes ? lane->pinned.bytes : 1 << 20, unused = 0;
     while (size < bytes)
         size *= 2;
     size = size < GG_SHORT_BYTES ? size : GG_SHORT_BYTES;
-    const int64_t more = size - lane->pinned_bytes, most = gg_config()->pinned_memory / 2; /* the other half is the slots' */
+    const int64_t more = size - lane->pinned.bytes, most = gg_config()->pinned_memory / 2; /* the other half is the slots' */
     const double now = gg_now();
     pthread_mutex_lock(&g.lock);
     for (int i = 0; i < g.lane_count; i++)
@@ -341,14 +342,12 @@ bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes)
     pthread_mutex_unlock(&g.lock);
     if (!room)
         return false;
-    gg_gpu_pinned_free(lane->pinned);
-    lane->pinned = gg_gpu_pinned_alloc((size_t)size);
-    int64_t got = lane->pinned ? size : 0;
+    gg_pinned_free(&lane->pinned);
+    lane->pinned = gg_pinned_alloc(size);
     pthread_mutex_lock(&g.lock);
-    g.pinned_bytes -= size - got;
+    g.pinned_bytes -= size - lane->pinned.bytes;
     pthread_mutex_unlock(&g.lock);
-    lane->pinned_bytes = got;
-    return got > 0;
+    return lane->pinned.memory != NULL;
 }
 
 bool gg_lane_grow_events(struct gg_lane *lane, int count)
@@ -376,13 +375,12 @@ int64_t gg_slot_bytes(struct gg_lane *lane)
         /* half of the limit; the other half is for the lanes' own buffers */
         int64_t bytes = gg_min(slot_most, gg_config()->pinned_memory / 2 / GG_SLOTS & -4096);
         bytes = bytes < slot_least ? slot_least : bytes;
-        char *memory;
-        while (!(memory = gg_gpu_pinned_alloc((size_t)(GG_SLOTS * bytes))) && bytes / 2 >= slot_least)
+        while (!(g.slot_memory = gg_pinned_alloc(GG_SLOTS * bytes)).memory && bytes / 2 >= slot_least)
             bytes = bytes / 2 & -4096;
-        for (int i = 0; memory && i < GG_SLOTS; i++)
-            g.slots[i].memory = memory + i * bytes;
-        g.slot_bytes = memory ? bytes : 0;
-        g.slots_of = memory ? lane->dev : NULL;
+        for (int i = 0; g.slot_memory.memory && i < GG_SLOTS; i++)
+            g.slots[i].memory = g.slot_memory.memory + i * bytes;
+        g.slot_bytes = g.slot_memory.bytes / GG_SLOTS;
+        g.slots_of = g.slot_memory.memory ? lane->dev : NULL;
     }
     int64_t bytes = g.slot_bytes;
     pthread_mutex_unlock(&g.lock);

@@ -5,6 +5,7 @@
 
 #include "copy.h"
 #include "gpu.h"
+#include "pinned.h"
 #include "planned.h"
 
 enum { GG_SLOTS = 32, GG_PIECES = 8, GG_PLANS = 8 };
@@ -31,8 +32,8 @@ struct gg_lane {
     int event_count;
     char *arena;                    /* device memory for the buffers of a plan */
     int64_t arena_bytes;            /* changed under lane.c's lock, because other lanes' allowances depend on it */
-    char *pinned;                   /* for short calls; short.c says what it begins with */
-    int64_t pinned_bytes;           /* of a lane that is not taken, both are changed under lane.c's lock: another may get the memory */
+    struct gg_pinned pinned;        /* for short calls; short.c says what it begins with. That of a lane that is not taken is changed under
+                                     * lane.c's lock: another may get the memory */
     double short_end;               /* when the lane's last short call ended */
     struct gg_planned planned[GG_PLANS];
     unsigned next_planned;          /* index, modulo GG_PLANS, of the plan to be replaced next */

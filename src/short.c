@@ -146,7 +146,7 @@ enum by { THREADS, SELF };
 static void start(struct legs *legs, struct leg *leg, const struct gg_lane *lane, bool pack, enum by by)
 {
     const struct packed *o = leg->operand;
-    char *mine = lane->pinned + (pack ? o->offset : o->back) + leg->line * o->pitch, *theirs = o->host + leg->line * o->host_pitch;
+    char *mine = lane->pinned.memory + (pack ? o->offset : o->back) + leg->line * o->pitch, *theirs = o->host + leg->line * o->host_pitch;
     struct gg_copy whole = {.dst = pack ? mine : theirs,
                             .src = pack ? theirs : mine,
                             .dst_pitch = pack ? o->pitch : o->host_pitch,
@@ -171,18 +171,6 @@ static void post(struct legs *legs)
     if (legs->cut > legs->posted)
         gg_copy_post(&legs->copies[legs->posted], legs->cut - legs->posted, false);
     legs->posted = legs->cut;
-}
-
-/* Waits until a leg is packed or unpacked, helping with copies meanwhile. */
-static void await(struct leg *leg)
-{
-    for (double since = 0; !gg_copy_made(&leg->left);) {
-        double now = gg_now();
-        if (gg_copy_help())
-            since = 0;
-        else
-            gg_copy_patience(since > 0 ? now - since : (since = now, 0));
-    }
 }
 
 bool gg_is_short(const struct gg_gemm *p)
@@ -230,14 +218,14 @@ static bool send(struct gg_lane *lane, const struct manner *how, const struct pa
         const int64_t end = leg->operand->offset + (leg->line + leg->lines) * leg->operand->pitch, bytes = end - sent;
         if (how->alone)
             start(legs, leg, lane, true, SELF);
-        await(leg);
+        gg_copy_wait(&leg->left);
         /* Legs packed while the link is busy are sent together with the next. With a fetching kernel and one thread all legs are: a launch takes this
          * thread as long as packing a leg. */
         if (i + 1 < count && (how->together || (how->alone ? how->fetched : !how->fetched && is_in_time(&legs->legs[i + 1], busy_until - ahead))))
             continue;
         if (!how->mapped)
-            good = good && (how->fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned + sent, bytes, up)
-                                         : gg_gpu_copy(lane->arena + sent, lane->pinned + sent, (size_t)bytes, up));
+            good = good && (how->fetched ? gg_transfer(lane->dev, lane->arena + sent, lane->pinned.memory + sent, bytes, up)
+                                         : gg_gpu_copy(lane->arena + sent, lane->pinned.memory + sent, (size_t)bytes, up));
         const double now = gg_now();
         busy_until = (busy_until > now ? busy_until : now) + copy_seconds + (double)bytes / gg_rates()->pinned;
         outcome->bytes_up += bytes;
@@ -246,7 +234,7 @@ static bool send(struct gg_lane *lane, const struct manner *how, const struct pa
     return good && (up == stream || (gg_gpu_event_record(lane->events[1], up) && gg_gpu_stream_wait(stream, lane->events[1])));
 }
 
-static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned; }
+static _Atomic uint32_t *word_of(const struct gg_lane *lane) { return (_Atomic uint32_t *)lane->pinned.memory; }
 
 /* Waits until a leg of C is there. word: the stream has been told to set it, if it can; to ask for an event that is there takes 1.3 us (H200,
  * 2026-11). NULL: it has not, because that keeps it from the next copy (dgemm 512 of 8 legs 6 us). sleeping: between two looks. False: the GPU
@@ -270,11 +258,11 @@ static struct gg_gemm as_packed(const struct gg_lane *lane, const struct gg_gemm
 {
     const int64_t size = (int64_t)gg_size(p->type);
     const struct packed *c = &packed[GG_C];
-    char *const in = how->mapped ? lane->pinned : lane->arena;
+    char *const in = how->mapped ? lane->pinned.memory : lane->arena;
     struct gg_gemm q = *p;
     q.a = in + packed[GG_A].offset, q.lda = packed[GG_A].pitch / size;
     q.b = in + packed[GG_B].offset, q.ldb = packed[GG_B].pitch / size;
-    q.c = how->down == BY_PRODUCT ? lane->pinned + c->back : lane->arena + c->offset, q.ldc = c->pitch / size;
+    q.c = how->down == BY_PRODUCT ? lane->pinned.memory + c->back : lane->arena + c->offset, q.ldc = c->pitch / size;
     return q;
 }
 
@@ -282,9 +270,9 @@ static bool multiply(struct gg_lane *lane, const struct manner *how, const struc
 {
     gg_stream stream = lane->run[0];
     if (how->mapped)
-        return gg_launch_mapped(lane->dev, q, lane->pinned + c->offset, stream);
+        return gg_launch_mapped(lane->dev, q, lane->pinned.memory + c->offset, stream);
     return choice->kernel && gg_launch(lane->dev, choice, q, stream, false) &&
-           (how->down != BY_TRANSFER || gg_transfer(lane->dev, lane->pinned + c->back, lane->arena + c->offset, c->bytes, stream));
+           (how->down != BY_TRANSFER || gg_transfer(lane->dev, lane->pinned.memory + c->back, lane->arena + c->offset, c->bytes, stream));
 }
 
 /* Downloads C, leg by leg, and unpacks it. Returns how many lines of it have arrived in the caller's C. */
@@ -302,7 +290,7 @@ static int64_t receive(struct gg_lane *lane, const struct manner *how, const str
         struct leg *leg = add_leg(&legs->legs[count], c, line, most);
         const int64_t at = leg->line * c->pitch;
         if (!direct)
-            good = gg_gpu_copy(lane->pinned + c->back + at, lane->arena + c->offset + at, (size_t)(leg->lines * c->pitch), stream);
+            good = gg_gpu_copy(lane->pinned.memory + c->back + at, lane->arena + c->offset + at, (size_t)(leg->lines * c->pitch), stream);
         if (good && (!direct || count == 0))
             good = (!direct || gg_gpu_signal(stream, word_of(lane))) && gg_gpu_event_record(lane->events[count], stream);
         count += good;
@@ -317,7 +305,7 @@ static int64_t receive(struct gg_lane *lane, const struct manner *how, const str
     }
     post(legs);
     for (int i = 0; i < arrived; i++)
-        await(&legs->legs[i]);
+        gg_copy_wait(&legs->legs[i].left);
     return lines;
 }
 

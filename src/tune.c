@@ -55,9 +55,7 @@ static double copy_rate(struct gg_slot *const slots[SAMPLE], char *pageable, int
             gg_copy_post(slots[i]->copies, gg_copy_cut(&whole, slots[i]->copies, GG_PIECES, 256 << 10), false);
         }
         for (int i = 0; i < SAMPLE; i++)
-            while (!gg_copy_made(&slots[i]->left))
-                if (!gg_copy_help())
-                    gg_copy_patience(gg_now() - start);
+            gg_copy_wait(&slots[i]->left);
         double rate = SAMPLE * (double)bytes / (gg_now() - start);
         best = rate > best ? rate : best;
     }

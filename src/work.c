@@ -180,18 +180,6 @@ size_t gg_gpu_free_memory(void)
     return GG_CU(cuMemGetInfo, &free_bytes, &total) ? free_bytes : 0;
 }
 
-void *gg_gpu_pinned_alloc(size_t bytes)
-{
-    void *p;
-    return GG_CU(cuMemHostAlloc, &p, bytes, CU_MEMHOSTALLOC_PORTABLE) ? p : NULL;
-}
-
-void gg_gpu_pinned_free(void *pointer)
-{
-    if (pointer)
-        (void)GG_CU(cuMemFreeHost, pointer);
-}
-
 bool gg_gpu_copy(void *dst, const void *src, size_t bytes, gg_stream stream)
 {
     return GG_CU(cuMemcpyAsync, (CUdeviceptr)dst, (CUdeviceptr)src, bytes, stream);

@@ -29,7 +29,7 @@ typedef int function(PARAMETERS);
 /* clang-format off */
 #define OTHERS(X) X(cuCtxSetCurrent) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuCtxSynchronize) X(cuEventDestroy) X(cuMemGetAddressRange) X(cuModuleLoad) \
     X(cuDevicePrimaryCtxReset) X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD32Async) X(cuStreamCreate) \
-    X(cuMemHostRegister) X(cuEventElapsedTime) X(cuDeviceGetPCIBusId) X(cuStreamBeginCapture) X(cuStreamEndCapture)
+    X(cuEventElapsedTime) X(cuDeviceGetPCIBusId) X(cuStreamBeginCapture) X(cuStreamEndCapture)
 /* clang-format on */
 
 enum {
@@ -70,6 +70,8 @@ static const struct {
     {ID_cuMemFree, GPU_MEMORY, -1},
     {ID_cuMemHostAlloc, PINNED_MEMORY, 1},
     {ID_cuMemFreeHost, PINNED_MEMORY, -1},
+    {ID_cuMemHostRegister, PINNED_MEMORY, 1},
+    {ID_cuMemHostUnregister, PINNED_MEMORY, -1},
     {ID_cuStreamCreateWithPriority, STREAM, 1},
     {ID_cuStreamDestroy, STREAM, -1},
     {ID_cuEventCreate, EVENT, 1},

@@ -335,6 +335,14 @@ CUresult cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
     return add((struct allocation){.address = pointer, .shadow = pointer, .bytes = bytes, .locked = true});
 }
 
+CUresult cuMemHostUnregister(void *pointer) /* work that is still to come must not use it: see() dies, or the memory is gone */
+{
+    ENTER(true);
+    if (find(pointer, true).address != (char *)pointer)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    return CUDA_SUCCESS;
+}
+
 static CUresult drain(CUstream stream);
 static void drain_all(bool told);
 
@@ -390,6 +398,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void 
         case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)values[i] = a.managed; break;
         case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)values[i] = a.address && !a.pooled ? &f.contexts[a.device] : NULL; break;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)values[i] = a.device; break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)values[i] = (CUdeviceptr)pointer; break;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)values[i] = (CUdeviceptr)a.address; break;
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)values[i] = a.bytes; break;
         default: return CUDA_ERROR_INVALID_VALUE;

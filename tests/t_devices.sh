@@ -37,7 +37,9 @@ refused "no device counted" cuDeviceGetCount 100 0
 refused "in exclusive use" cuDevicePrimaryCtxRetain 46 0
 refused "no memory for a context" cuDevicePrimaryCtxRetain 2 0
 # A call that the GPU was to serve and the CPU did says nothing about predictions: those for t_exact's 150 stay as they were.
-GPUGEMM_TRACE=$work/trace refused "no memory for operands" cuMemHostAlloc 2 0
+GPUGEMM_TRACE=$work/trace refused "no memory for operands" cuMemHostRegister_v2 2 0
+right "memory of ours cannot be registered" 0 FAIL_CUDA_PLAN="cuMemHostRegister_v2 801"
+[ "$gpu" -gt 0 ] || fail "the driver page-locks memory only of its own: nothing on the GPU"
 predicted=$(grep -o '[sd]gemm.* k=150 .* predicted_cpu_us=[0-9.]*' "$work/trace" | sed 's/.*\([sd]gemm\).*=/\1 /' | sort -u)
 [ "$(wc -l <<< "$predicted")" = 2 ] || fail "no memory for operands: predicted for the CPU, us: $predicted"
 refused "a driver older than the kernels" cuModuleLoadData 222 1

@@ -2,11 +2,25 @@
  * are right; a child of a parent that uses the GPU is served by the CPU; the parent goes on as before. A fork whose handler waits for a thread that
  * is about to call gemm. A hang is ended by alarm. */
 #include "exact.h"
+#include "huge.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 
 static const struct spelling *s, *d;
+
+/* Of huge pages that a child does not get, those the library's page-locked memory is made of, how many mappings are there? */
+static int own_mappings(void)
+{
+    char line[512];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        count += !strncmp(line, "VmFlags:", 8) && strstr(line, " hg") && strstr(line, " dc");
+    if (maps)
+        fclose(maps);
+    return count;
+}
 
 static void both(const char *who)
 {
@@ -33,6 +47,7 @@ static void declining(const char *who)
     uint64_t before = gpu_calls();
     both(who);
     CHECK(gpu_calls() == before, "%s: its parent's GPU was used", who);
+    CHECK(own_mappings() == 0, "%s: it has got its parent's page-locked memory", who);
 }
 
 static void declining_twice(const char *who)
@@ -79,6 +94,7 @@ int main(int argc, char **argv)
     both("parent");
     bool gpu = gpu_calls() > 0;
     CHECK(gpu || !expect_gpu, "no call was served by the GPU");
+    CHECK(!gpu || !*huge_pages() || own_mappings() > 0, "no page-locked memory of huge pages");
     in_child("forked after the first call", gpu ? declining_twice : both);
     uint64_t before = gpu_calls();
     both("parent after its child");

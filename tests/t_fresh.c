@@ -1,6 +1,7 @@
 /* t_fresh.c — the pages of a C that nobody has used before (src/fresh.h): they are there when they are said to be, what was in C stays, and nothing
  * beside C is touched. With copy threads and without. */
 #include <errno.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include "huge.h"
@@ -53,7 +54,7 @@ static void await(struct gg_fresh *fresh, const char *begin, const char *end)
 {
     while (!gg_fresh_is_there(fresh, begin, end))
         if (!gg_copy_help())
-            gg_copy_patience(0);
+            sched_yield();
 }
 
 /* Some pieces are made ahead, some because they are wanted, in any order. */

@@ -33,7 +33,7 @@ enum { ALLOCATED, COPIED, WAITED, TOLD, WHATS };
 
 static void count(unsigned long of[WHATS])
 {
-    of[ALLOCATED] = asked("cuMemAlloc_v2") + asked("cuMemHostAlloc") + asked("cuEventCreate") + asked("cuStreamCreateWithPriority");
+    of[ALLOCATED] = asked("cuMemAlloc_v2") + asked("cuMemHostRegister_v2") + asked("cuEventCreate") + asked("cuStreamCreateWithPriority");
     of[COPIED] = asked("cuMemcpyAsync") + asked("cuMemcpy2DAsync_v2");
     of[WAITED] = asked("cuStreamWaitEvent");
     of[TOLD] = asked("cuStreamWriteValue32_v2");
@@ -184,8 +184,8 @@ static void failing(void)
         release_memory();
         driver->error = OUT_OF_MEMORY;
         driver->mode = FAULT_FUNCTION;
-        driver->nth = asked("cuMemHostAlloc") + 1;
-        driver->function = i == 0 ? fault_function(driver, "cuMemHostAlloc") : -1;
+        driver->nth = asked("cuMemHostRegister_v2") + 1;
+        driver->function = i == 0 ? fault_function(driver, "cuMemHostRegister_v2") : -1;
         const uint64_t before = gpu_calls();
         CHECK(exact_gemm(s, 2400, 500, 6, c, 2400, 1) == 0 && gpu_calls() == before + i, "no page-locked memory: wrong");
         driver->function = -1;
@@ -343,14 +343,14 @@ static void unused_lanes(void)
     hold(&thread, c);
     sent(150);
     let_go(thread);
-    const unsigned long before = asked("cuMemHostAlloc");
+    const unsigned long before = asked("cuMemHostRegister_v2");
     sent(250);
     usleep(1200000);
     sent(250);
-    const unsigned long grown = asked("cuMemHostAlloc");
+    const unsigned long grown = asked("cuMemHostRegister_v2");
     CHECK(grown == before + 1, "page-locked memory was allocated %ld times", (long)(grown - before));
     sent(250);
-    CHECK(asked("cuMemHostAlloc") == grown, "it was allocated again");
+    CHECK(asked("cuMemHostRegister_v2") == grown, "it was allocated again");
     printf("%d failures\n", test_failures);
 }
 
