@@ -99,27 +99,27 @@ static void call_in_pieces(const struct gg_gemm *p, gg_f77_gemm *gemm)
             }
 }
 
-/* ---- gemv, where C is a vector -------------------------------------------------------------------------------------------------------------- */
+/* ---- what is beside a gemm of OpenBLAS's: gemv, where C is a vector; its number of threads ---------------------------------------------------- */
 
-/* The gemv beside each gemm so far. An entry is written once: claimed, filled, then published by writing its key. */
+/* By each gemm so far. An entry is written once: claimed, filled, then published by writing its key. */
 enum { CLAIMED = 1, GEMMS = 64 };
 static struct {
     _Atomic uintptr_t gemm;
-    struct gg_gemv gemv;
+    struct gg_openblas openblas;
 } known[GEMMS];
 
 /* When all entries are taken the answer is not remembered, and sought again next time. */
-static struct gg_gemv gemv_beside(const void *gemm, enum gg_type type)
+static struct gg_openblas openblas_of(const void *gemm, enum gg_type type)
 {
     for (int i = 0; i < GEMMS; i++)
         if (atomic_load_explicit(&known[i].gemm, memory_order_acquire) == (uintptr_t)gemm)
-            return known[i].gemv;
-    const struct gg_gemv found = gg_real_find_gemv(gemm, type);
+            return known[i].openblas;
+    const struct gg_openblas found = gg_real_find_openblas(gemm, type);
     for (int i = 0; i < GEMMS; i++) {
         uintptr_t empty = 0;
         if (!atomic_compare_exchange_strong(&known[i].gemm, &empty, CLAIMED))
             continue;
-        known[i].gemv = found;
+        known[i].openblas = found;
         atomic_store(&known[i].gemm, (uintptr_t)gemm);
         break;
     }
@@ -145,15 +145,21 @@ bool gg_real_gemv(const struct gg_gemm *p, const void *gemm)
     const int64_t incx = column ? (p->b_kmajor ? 1 : p->ldb) : (p->a_kmajor ? 1 : p->lda);
     if (!is_for_gemv(trans ? p->k : lines, trans, (double)lines * (double)p->k))
         return false;
-    const struct gg_gemv gemv = gemv_beside(gemm, p->type);
-    if (!gemv.routine || (!gemv.wide && (lines | p->k | ld | incx | incy) > INT32_MAX))
+    const struct gg_openblas openblas = openblas_of(gemm, p->type);
+    if (!openblas.gemv || (!openblas.wide && (lines | p->k | ld | incx | incy) > INT32_MAX))
         return false;
     for (int64_t i = 0; p->beta == 0 && i < lines; i++) /* some versions multiply C by 0, and a NaN would survive */
         memset((char *)p->c + i * incy * (int64_t)size, 0, size);
     float alpha, beta;
-    gemv.routine(trans ? "T" : "N", trans ? &p->k : &lines, trans ? &lines : &p->k, scalar(p, &p->alpha, &alpha), column ? p->a : p->b, &ld,
+    openblas.gemv(trans ? "T" : "N", trans ? &p->k : &lines, trans ? &lines : &p->k, scalar(p, &p->alpha, &alpha), column ? p->a : p->b, &ld,
                  column ? p->b : p->a, &incx, scalar(p, &p->beta, &beta), p->c, &incy, 1);
     return true;
+}
+
+int gg_real_threads(const void *gemm, enum gg_type type)
+{
+    const struct gg_openblas openblas = openblas_of(gemm, type);
+    return openblas.threads ? openblas.threads() : 0;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------------------------------- */

@@ -121,6 +121,22 @@ static void choose_side(struct gg_decision *d, const struct gg_gemm *p, const st
     d->settled = d->reason == GG_TOO_SMALL && is_clear(d, seen);
 }
 
+/* Others keep the link busy. Where the CPU BLAS has one thread, each caller has a processor of its own, but all share the link. So a part of them
+ * go there, until those who are left take no longer. (A team of threads serves one caller after the other, and gains nothing beside the GPU:
+ * bench/results/beside-2026-11-30.txt, run 10.) */
+static void choose_beside(struct gg_decision *d, const struct gg_gemm *p, const struct gg_facts *f)
+{
+    if (d->reason != GG_OK || f->queued <= 0 || f->cpu_threads != 1)
+        return;
+    if (f->queued + d->link > d->seconds_gpu)
+        d->seconds_gpu = f->queued + d->link;
+    d->seconds_cpu = gg_cpu_model_alone(p, f->rates, f->callers);
+    if (d->seconds_cpu < d->seconds_gpu) {
+        d->path = GG_PATH_CPU;
+        d->reason = GG_BESIDE;
+    }
+}
+
 /* The GPU is not up: is it worth starting, and waiting for? */
 static void choose_start(struct gg_decision *d, const struct gg_gemm *p, const struct gg_facts *f, struct seen seen)
 {
@@ -160,12 +176,14 @@ static struct gg_decision on_either(const struct gg_gemm *p, const struct gg_fac
     const double kernel = up ? d.choice.seconds : 2.0 * (double)p->m * (double)p->n * (double)p->k / rates->flops[p->type];
     d.model_gpu = gg_staged_model(p, rates, pinned, kernel);
     d.seconds_gpu = corrected(d.model_gpu, seen.gpu);
+    d.link = gg_link_model(p, rates);
     if (forced) {
         d.reason = GG_GPU_FORCED;
         d.start = !up;
         d.wait = d.start ? GG_PATIENCE : 0;
     } else if (up) {
         choose_side(&d, p, f, seen, copies);
+        choose_beside(&d, p, f);
     } else {
         choose_start(&d, p, f, seen);
     }

@@ -17,6 +17,9 @@ struct gg_facts {
     const char *kernel;              /* GPUGEMM_KERNEL */
     const struct gg_rates *rates;
     double lost;                     /* seconds that calls have lost so far because the GPU was not up */
+    double queued;                   /* seconds for which staged calls under way keep the link (gg_link_model) */
+    int callers;                     /* calls on host operands under way, this one included */
+    int cpu_threads;                 /* of the CPU BLAS; 0: not known, or not needed because nothing is queued */
     bool may_try;                    /* this call may go to the slower side, which happens once or twice to learn its speed for later calls */
 };
 
@@ -27,6 +30,7 @@ struct gg_decision {
     double wait;                     /* … and wait for it, at most so many seconds: it would be faster even so, or the operands leave no choice */
     struct gg_choice choice;         /* valid when arch was known and path is not CPU */
     double seconds_cpu, seconds_gpu; /* predicted; 0 where not needed */
+    double link;                     /* seconds for which the call keeps the link, if it is staged */
     double model_cpu, model_gpu;     /* the same before correction by how long similar calls took */
     bool settled;                    /* path is CPU, and so clearly that the next like calls need not ask */
 };

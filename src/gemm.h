@@ -104,6 +104,7 @@ enum gg_path { GG_PATH_CPU, GG_PATH_DEVICE, GG_PATH_STAGED, GG_PATHS };
     X(GG_STARTING, "the GPU is starting")                                                                              \
     X(GG_NOT_YET, "not worth starting the GPU yet")                                                                    \
     X(GG_TRIAL, "to learn its speed")                                                                                  \
+    X(GG_BESIDE, "faster on the CPU beside other calls")                                                               \
     X(GG_FORKED, "forked after the GPU was started")                                                                   \
     X(GG_DEAD, "the GPU failed earlier")                                                                               \
     X(GG_GPU_ERROR, "the GPU failed during this call")                                                                 \

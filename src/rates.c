@@ -81,6 +81,23 @@ double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
            larger(2 * m * n * k / (rates->cpu_flops[p->type] * share_of_threads(m, n, rates->cpu_threads)), bytes / rates->cpu_bandwidth);
 }
 
+/* One thread does three times as much as its share of all (gg_rates_default). What all callers share is memory, which gives them twice what a team of
+ * threads gets (H200's host, 16 callers, dgemm 8 x 256 x 2000 150 GB/s, 4000 x 32 x 32 140), and the processors if there are fewer. */
+double gg_cpu_model_alone(const struct gg_gemm *p, const struct gg_rates *rates, int callers)
+{
+    const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + 2 * m * n);
+    const double rate = rates->cpu_flops[p->type] * 3 / (2 + rates->cpu_threads), turns = larger(1, callers / rates->cpu_threads);
+    return rates->cpu_latency + larger(turns * 2 * m * n * k / rate, callers * bytes / (2 * rates->cpu_bandwidth));
+}
+
+/* Besides its bytes a call costs the link some time of its own. (H200, us a call of 16 threads at once: sgemm 64 3.8, 128 7, 256 21, 512 45, 700 87,
+ * dgemm 256 29, 512 92.) */
+double gg_link_model(const struct gg_gemm *p, const struct gg_rates *rates)
+{
+    const double each = 5e-6, m = (double)p->m, n = (double)p->n, k = (double)p->k, up = m * k + k * n + (p->beta == 0 ? 0 : m * n);
+    return each + (double)gg_size(p->type) * larger(up, m * n) / rates->pinned;
+}
+
 /* A staged call uploads A and B, downloads C (and uploads it if beta is not 0), and overlaps all that with the kernels except at the ends. */
 double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, const bool pinned[3], double kernel_seconds)
 {

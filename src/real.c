@@ -366,23 +366,25 @@ bool gg_real_in_blas(const void *routine)
 }
 
 /* OpenBLAS is known by openblas_get_corename. That may be in another object: Debian's libblas.so.3 has all of BLAS, the rest in libopenblas.so.0. */
-struct gg_gemv gg_real_find_gemv(const void *gemm, enum gg_type type)
+struct gg_openblas gg_real_find_openblas(const void *gemm, enum gg_type type)
 {
     static const struct {
-        const char *core, *name[2];
+        const char *core, *threads, *gemv[2];
         bool wide;
-    } kinds[] = {{"openblas_get_corename", {"sgemv_", "dgemv_"}, false},
-                 {"openblas_get_corename64_", {"sgemv_64_", "dgemv_64_"}, true},
-                 {"scipy_openblas_get_corename", {"scipy_sgemv_", "scipy_dgemv_"}, false},
-                 {"scipy_openblas_get_corename64_", {"scipy_sgemv_64_", "scipy_dgemv_64_"}, true}};
-    struct gg_gemv found = {NULL, false};
+    } kinds[] = {{"openblas_get_corename", "openblas_get_num_threads", {"sgemv_", "dgemv_"}, false},
+                 {"openblas_get_corename64_", "openblas_get_num_threads64_", {"sgemv_64_", "dgemv_64_"}, true},
+                 {"scipy_openblas_get_corename", "scipy_openblas_get_num_threads", {"scipy_sgemv_", "scipy_dgemv_"}, false},
+                 {"scipy_openblas_get_corename64_", "scipy_openblas_get_num_threads64_", {"scipy_sgemv_64_", "scipy_dgemv_64_"}, true}};
+    struct gg_openblas found = {0};
     Dl_info info;
     const int saved = errno;
     gg_loader_enter();
     void *object = object_of(gemm, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
-    for (size_t i = 0; object && !found.routine && i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; object && !found.gemv && i < sizeof kinds / sizeof *kinds; i++)
         if (dlsym(object, kinds[i].core))
-            found = (struct gg_gemv){(gg_f77_gemv *)own_symbol(object, info.dli_fbase, kinds[i].name[type]), kinds[i].wide || gg_real_is_ilp64(gemm)};
+            found = (struct gg_openblas){.gemv = (gg_f77_gemv *)own_symbol(object, info.dli_fbase, kinds[i].gemv[type]),
+                                         .wide = kinds[i].wide || gg_real_is_ilp64(gemm),
+                                         .threads = (int (*)(void))dlsym(object, kinds[i].threads)};
     if (object)
         dlclose(object);
     gg_loader_leave();

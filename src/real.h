@@ -32,12 +32,13 @@ bool gg_real_is_gpugemm(const void *address);
 /* Is this routine in an ILP64 library that uses the plain names (libblas64.so.3)? */
 bool gg_real_is_ilp64(const void *routine);
 
-/* The Fortran gemv of the library in which this gemm lies, if that is an OpenBLAS. */
-struct gg_gemv {
-    gg_f77_gemv *routine; /* NULL: there is none */
-    bool wide;            /* its integers have 64 bits */
+/* What else there is of the library in which this gemm lies, if that is an OpenBLAS. */
+struct gg_openblas {
+    gg_f77_gemv *gemv;    /* NULL: there is none */
+    bool wide;            /* gemv's integers have 64 bits */
+    int (*threads)(void); /* how many it may use now; NULL: not known */
 };
-struct gg_gemv gg_real_find_gemv(const void *gemm, enum gg_type type);
+struct gg_openblas gg_real_find_openblas(const void *gemm, enum gg_type type);
 
 /* How deep this thread is inside the real BLAS on our behalf: reference BLAS and BLIS then call dgemm_ from their cblas_dgemm, back into us. And the
  * frame from which it went there. */
@@ -106,6 +107,9 @@ void gg_real_gemm(const struct gg_gemm *p, const void *caller);
  * False: C is untouched, and gemm is to be called; always so in GPUGEMM_MODE=cpu, where calls reach the real BLAS as they came. Operands must be in
  * host memory. */
 bool gg_real_gemv(const struct gg_gemm *p, const void *gemm);
+
+/* How many threads this gemm of the real BLAS may use now. 0: not known, or it is not OpenBLAS's. */
+int gg_real_threads(const void *gemm, enum gg_type type);
 
 /* C := beta C by plain loops. Used for k = 0 and alpha = 0, for which some BLAS read A and B all the same (OpenBLAS 0.3.26 on AVX-512 gives NaN for a
  * NaN there, and crashes when they are in GPU memory). */

@@ -18,6 +18,7 @@ static struct {
     _Atomic bool warned;    /* about a call that the CPU finished; further ones are only counted */
     _Atomic int busy;       /* calls on host operands that are being served now, by either side */
     _Atomic unsigned begun; /* such calls so far */
+    _Atomic int64_t queued; /* nanoseconds for which those on the GPU keep the link */
     _Atomic(const void *) runner; /* the thread that has last begun a run of settled calls; NULL: none since the last call that was not */
     struct failing {
         _Atomic int failures; /* of the GPU, in a row */
@@ -207,7 +208,11 @@ static struct gg_device *gather(const struct gg_request *request, bool to_neares
     facts->b = where[1].place;
     facts->c = where[2].place;
     facts->round_to_nearest = to_nearest;
-    facts->may_try = !on_gpu && !others_run() && atomic_load_explicit(&g.busy, memory_order_relaxed) == 0;
+    const int busy = atomic_load_explicit(&g.busy, memory_order_relaxed);
+    facts->may_try = !on_gpu && !others_run() && busy == 0;
+    facts->queued = 1e-9 * (double)atomic_load_explicit(&g.queued, memory_order_relaxed);
+    facts->callers = busy + 1;
+    facts->cpu_threads = facts->queued > 0 && request->routine ? gg_real_threads(request->routine, request->p->type) : 0;
     return dev;
 }
 
@@ -294,8 +299,11 @@ static bool serve_by_gpu(const struct gg_request *request, const struct course *
         return false;
     struct gg_outcome outcome = {.reason = x->d.reason};
     const double start = x->alone && x->d.model_gpu > 0 ? gg_now() : 0;
+    const int64_t link = (int64_t)(1e9 * x->d.link);
+    atomic_fetch_add_explicit(&g.queued, link, memory_order_relaxed);
     const bool complete = staged ? gg_staged_gemm(x->dev, p, x->where, on_gpu ? request->stream : NULL, request->caller, &outcome)
                                  : gg_device_gemm(x->dev, p, request->stream, request->wait, &outcome);
+    atomic_fetch_sub_explicit(&g.queued, link, memory_order_relaxed);
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* otherwise gpu.c has reported it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (may_decline)

@@ -9,6 +9,7 @@
 struct gg_request {
     const struct gg_gemm *p;
     const void *caller; /* return address of the call, for the search of the real BLAS */
+    const void *routine; /* of the real BLAS, to which the call would go; NULL: not known */
     gg_stream stream;   /* for operands in GPU memory */
     bool wait;          /* for the GPU to finish with C in place; if false, operands in host memory may be used only when `stream` is done */
 };

@@ -316,6 +316,34 @@ static void check_memory(void)
     }
 }
 
+/* Calls that would have to wait for others' copies go to a CPU BLAS that has one thread for each caller, if that is faster, but not to one whose
+ * threads all callers share. */
+static void beside(void)
+{
+    struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
+    const struct gg_gemm p = square(512);
+    const double cpu = gg_cpu_model_alone(&p, &rates, 16), link = gg_link_model(&p, &rates);
+    CHECK(gg_cpu_model_alone(&p, &rates, 64) > 3.9 * cpu && gg_cpu_model_alone(&p, &rates, 1) <= cpu); /* of 16 processors */
+    f.callers = 16;
+    for (f.cpu_threads = 0; f.cpu_threads < 3; f.cpu_threads++) {
+        f.queued = 0;
+        CHECK(gg_dispatch(&p, &f).reason == GG_OK);
+        f.queued = cpu - link * 1.1;
+        CHECK(gg_dispatch(&p, &f).reason == GG_OK && (f.cpu_threads != 1 || about(gg_dispatch(&p, &f).seconds_gpu, f.queued + link)));
+        f.queued = cpu - link * 0.9;
+        const struct gg_decision d = gg_dispatch(&p, &f);
+        CHECK(f.cpu_threads == 1 ? d.reason == GG_BESIDE && d.path == GG_PATH_CPU && !d.settled : d.reason == GG_OK && d.path == GG_PATH_STAGED);
+        f.mode = GG_MODE_GPU;
+        CHECK(gg_dispatch(&p, &f).path == GG_PATH_STAGED);
+        f.mode = GG_MODE_AUTO;
+    }
+    struct gg_gemm q = p;
+    q.beta = 1;
+    CHECK(about(gg_link_model(&q, &rates) - link, 4.0 * 512 * 512 / rates.pinned));
+    q.k = 1, q.beta = 0; /* most of it comes down */
+    CHECK(gg_link_model(&q, &rates) > 4.0 * 512 * 512 / rates.pinned);
+}
+
 int main(void)
 {
     gg_rates_default(&rates, 16);
@@ -422,6 +450,8 @@ int main(void)
     tries();
     woken_threads();
     settled();
+
+    beside();
 
     /* The GPU is started when the time lost without it reaches half of what starting takes. */
     struct gg_facts off = facts(GG_MODE_AUTO, GG_GPU_OFF);

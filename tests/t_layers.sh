@@ -21,7 +21,7 @@ only() { # only HEADER FILE… : no other file includes it
     done
 }
 only cuda.h src/driver.h
-only driver.h src/gpu.c src/pointers.c src/work.c src/enqueue.c
+only driver.h src/gpu.c src/pointers.c src/work.c src/pinned.c src/enqueue.c
 only cuda_runtime.h
 only cuda_runtime_api.h
 only dlfcn.h src/real.c src/forward.c src/gpu.c src/cpus.c

@@ -335,6 +335,54 @@ static void losses(void)
     CHECK(strcmp(d.reason, "not worth starting the GPU yet"), "the GPU is not started");
 }
 
+struct counts {
+    pthread_barrier_t gate;
+    atomic_int beside, on_gpu;
+};
+
+static void *count_beside(void *counts)
+{
+    struct counts *const all = counts;
+    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
+    const int n = N;
+    const double one = 1, zero = 0;
+    double *const x = calloc(3 * N * N, sizeof *x);
+    pthread_barrier_wait(&all->gate);
+    for (int i = 0; i < 100; i++) {
+        struct gpugemm_decision d = {0};
+        dgemm("N", "N", &n, &n, &n, &one, x, &n, x + N * N, &n, &zero, x + 2 * N * N, &n);
+        last(&d, sizeof d);
+        all->beside += !strcmp(d.reason, "faster on the CPU beside other calls");
+        all->on_gpu += !strcmp(d.path, "staged");
+    }
+    free(x);
+    return NULL;
+}
+
+/* Calls that would have to wait for each other's copies go to the CPU if its BLAS has one thread, not if it has more. */
+static void shared_link(int threads)
+{
+    enum { CALLERS = 4 };
+    edit("s/^pinned .*/pinned 1e7/");
+    open_library();
+    void (*const set_threads)(int) = (void (*)(int))dlsym(dlopen("libopenblas.so.0", RTLD_NOW), "openblas_set_num_threads");
+    pthread_t callers[CALLERS];
+    struct counts counts = {0};
+    if (!set_threads)
+        _exit(2);
+    set_threads(threads);
+    pthread_barrier_init(&counts.gate, NULL, CALLERS);
+    for (int i = 0; i < CALLERS; i++)
+        pthread_create(&callers[i], NULL, count_beside, &counts);
+    for (int i = 0; i < CALLERS; i++)
+        pthread_join(callers[i], NULL);
+    printf("a BLAS of %d threads: %d of %d calls on the GPU, %d on the CPU beside them\n", threads, counts.on_gpu, 100 * CALLERS, counts.beside);
+    CHECK(counts.on_gpu > 0 && (threads == 1) == (counts.beside > 0), "a BLAS of %d threads", threads);
+}
+
+static void single(void) { shared_link(1); }
+static void team(void) { shared_link(2); }
+
 /* In a process of its own, with a file of rates that promise a fast GPU and a slow CPU. */
 static int part(void (*body)(void))
 {
@@ -362,7 +410,7 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
     if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
         snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
-        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, without_gpu, statistics, losses};
+        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, without_gpu, statistics, losses, single, team};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             failed |= part(parts[i]);
         unlink(file);
