@@ -159,7 +159,7 @@ bool gg_real_gemv(const struct gg_gemm *p, const void *gemm)
 int gg_real_threads(const void *gemm, enum gg_type type)
 {
     const struct gg_openblas openblas = openblas_of(gemm, type);
-    return openblas.threads ? openblas.threads() : 0;
+    return openblas.in_parallel && openblas.in_parallel() ? 1 : openblas.threads ? openblas.threads() : 0;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------------------------------- */

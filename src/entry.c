@@ -110,7 +110,9 @@ static bool served(struct call *call)
         call->record.reason = GG_BAD_ARGS;
         record(call); /* before the call: a user's xerbla_ may longjmp, and the thread must not stay "inside the real BLAS" for ever */
     } else {
-        complete = gg_serve(&(struct gg_request){.p = &call->p, .caller = call->caller, .routine = call->routine, .stream = GG_LEGACY_STREAM, .wait = true}, &call->record);
+        const struct gg_request request = {
+            .p = &call->p, .caller = call->caller, .routine = call->routine, .stream = GG_LEGACY_STREAM, .wait = true};
+        complete = gg_serve(&request, &call->record);
         if (!complete && gg_on_gpu())
             gg_abort("%s: operands in GPU memory, and the GPU cannot serve: %s %s", call->record.symbol, gg_reason_text(call->record.reason),
                      gg_gpu_trouble());

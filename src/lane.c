@@ -317,8 +317,8 @@ static int64_t unused_bytes(const struct gg_lane *lane, const struct gg_device *
     return lane->taken || lane->dev != dev || now - lane->short_end < unused_seconds ? 0 : lane->pinned.bytes;
 }
 
-/* Page-locking costs a quarter of a millisecond per megabyte, so the buffer grows by doubling, and other lanes lose theirs only if that is enough and no call
- * has used them for long. (After calls of sgemm 750 by 16 threads those of 1000 by 4 were 3600 a second for ever, because their lanes could not grow;
+/* Page-locking costs a quarter of a millisecond per megabyte, so the buffer grows by doubling, and other lanes lose theirs only if that is enough and
+ * no call has used them for long. (After calls of sgemm 750 by 16 threads those of 1000 by 4 were 3600 a second for ever, because their lanes could not grow;
  * otherwise 5100.) */
 bool gg_lane_grow_pinned(struct gg_lane *lane, int64_t bytes)
 {

@@ -384,7 +384,8 @@ struct gg_openblas gg_real_find_openblas(const void *gemm, enum gg_type type)
         if (dlsym(object, kinds[i].core))
             found = (struct gg_openblas){.gemv = (gg_f77_gemv *)own_symbol(object, info.dli_fbase, kinds[i].gemv[type]),
                                          .wide = kinds[i].wide || gg_real_is_ilp64(gemm),
-                                         .threads = (int (*)(void))dlsym(object, kinds[i].threads)};
+                                         .threads = (int (*)(void))dlsym(object, kinds[i].threads),
+                                         .in_parallel = (int (*)(void))dlsym(object, "omp_in_parallel")};
     if (object)
         dlclose(object);
     gg_loader_leave();

@@ -1,6 +1,6 @@
 /* gemv_blas.c — a BLAS of plain loops for t_gemv.c, which counts the calls of its gemm and its gemv. t_gemv.sh compiles it once for each kind of
- * library: PRE and POST are what comes before and after every name, INT is its integer, CORE makes it an OpenBLAS. Its gemv multiplies y by beta even
- * if beta is 0, as some versions of OpenBLAS do. */
+ * library: PRE and POST are what comes before and after every name, INT is its integer, CORE makes it an OpenBLAS of 16 threads. Its gemv multiplies y
+ * by beta even if beta is 0, as some versions of OpenBLAS do. For t_learns.c with PARALLEL: it says that all calls come from teams of threads. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +12,11 @@
 
 #ifdef CORE
 char *CBLAS(openblas_get_corename)(void) { return "Fake"; }
+int CBLAS(openblas_get_num_threads)(void) { return 16; }
+#endif
+
+#ifdef PARALLEL /* as if an OpenMP that the library is built with said so */
+int omp_in_parallel(void) { return 1; }
 #endif
 
 #ifdef INT

@@ -1,8 +1,8 @@
 /* t_learns.c — what calls teach, on a fake GPU: one that fails is left alone for longer and longer, and what `gpugemm tune` has measured meanwhile is
- * kept. Calls beside others teach nothing, on either side. Calls that are settled go straight to the CPU. And statistics that are read while they are
- * reset are numbers of calls.
+ * kept. Calls beside others teach nothing, on either side. Calls that are settled go straight to the CPU, and so do some of those that share the link
+ * with others. And statistics that are read while they are reset are numbers of calls.
  *
- *   t_learns --lib PATH
+ *   t_learns --lib PATH --blas PATH     the second: gemv_blas.c's library, compiled with PARALLEL
  *
  * The driver must be fail_cuda.c's, in front of fake_cuda.c. Each part is a process of its own. */
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 enum { N = 165 /* too large to be settled */, SMALL = 150 /* not too large */ };
 typedef void gemm(const char *, const char *, const int *, const int *, const int *, const double *, const double *, const int *, const double *,
                   const int *, const double *, double *, const int *);
-static const char *lib;
+static const char *lib, *teams_blas;
 static char folder[] = "/tmp/t_learns.XXXXXX", file[256];
 static gemm *dgemm;
 static __typeof__(gpugemm_stats_read) *stats_read;
@@ -359,29 +359,37 @@ static void *count_beside(void *counts)
     return NULL;
 }
 
-/* Calls that would have to wait for each other's copies go to the CPU if its BLAS has one thread, not if it has more. */
+/* Calls that would have to wait for each other's copies go to the CPU if its BLAS has one thread, or says that it would use one (threads 0: it would
+ * use as many as it likes), not if it has more. */
 static void shared_link(int threads)
 {
     enum { CALLERS = 4 };
     edit("s/^pinned .*/pinned 1e7/");
     open_library();
-    void (*const set_threads)(int) = (void (*)(int))dlsym(dlopen("libopenblas.so.0", RTLD_NOW), "openblas_set_num_threads");
+    void (*const set_threads)(int) = threads ? (void (*)(int))dlsym(dlopen("libopenblas.so.0", RTLD_NOW), "openblas_set_num_threads") : NULL;
     pthread_t callers[CALLERS];
     struct counts counts = {0};
-    if (!set_threads)
+    if (threads && !set_threads)
         _exit(2);
-    set_threads(threads);
+    if (threads)
+        set_threads(threads);
     pthread_barrier_init(&counts.gate, NULL, CALLERS);
     for (int i = 0; i < CALLERS; i++)
         pthread_create(&callers[i], NULL, count_beside, &counts);
     for (int i = 0; i < CALLERS; i++)
         pthread_join(callers[i], NULL);
     printf("a BLAS of %d threads: %d of %d calls on the GPU, %d on the CPU beside them\n", threads, counts.on_gpu, 100 * CALLERS, counts.beside);
-    CHECK(counts.on_gpu > 0 && (threads == 1) == (counts.beside > 0), "a BLAS of %d threads", threads);
+    CHECK(counts.on_gpu > 0 && (threads < 2) == (counts.beside > 0), "a BLAS of %d threads", threads);
 }
 
 static void single(void) { shared_link(1); }
 static void team(void) { shared_link(2); }
+
+static void teams(void)
+{
+    setenv("GPUGEMM_BLAS", teams_blas, 1);
+    shared_link(0);
+}
 
 /* In a process of its own, with a file of rates that promise a fast GPU and a slow CPU. */
 static int part(void (*body)(void))
@@ -401,7 +409,9 @@ static int part(void (*body)(void))
 
 int main(int argc, char **argv)
 {
-    lib = argc == 3 ? argv[2] : "libgpugemm.so.0";
+    if (argc != 5)
+        return 64;
+    lib = argv[2], teams_blas = argv[4];
     if (!mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1) || setenv("GPUGEMM_MODE", "auto", 1))
         return 1;
     int failed = part(open_library); /* makes the file */
@@ -410,7 +420,7 @@ int main(int argc, char **argv)
     snprintf(pattern, sizeof pattern, "%s/gpugemm/rates-*", folder);
     if (failed == 0 && glob(pattern, 0, NULL, &found) == 0) {
         snprintf(file, sizeof file, "%s", found.gl_pathv[0]);
-        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, without_gpu, statistics, losses, single, team};
+        void (*const parts[])(void) = {failing, stamp, saved, spellings, beside, settles, without_gpu, statistics, losses, single, team, teams};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             failed |= part(parts[i]);
         unlink(file);
