@@ -40,6 +40,8 @@ refused "no memory for a context" cuDevicePrimaryCtxRetain 2 0
 GPUGEMM_TRACE=$work/trace refused "no memory for operands" cuMemHostRegister_v2 2 0
 right "memory of ours cannot be registered" 0 FAIL_CUDA_PLAN="cuMemHostRegister_v2 801"
 [ "$gpu" -gt 0 ] || fail "the driver page-locks memory only of its own: nothing on the GPU"
+right "the driver does not say where kernels find it" 0 FAIL_CUDA_PLAN="cuPointerGetAttributes 801"
+[ "$gpu" -gt 0 ] || fail "the driver does not say where kernels find registered memory: nothing on the GPU"
 predicted=$(grep -o '[sd]gemm.* k=150 .* predicted_cpu_us=[0-9.]*' "$work/trace" | sed 's/.*\([sd]gemm\).*=/\1 /' | sort -u)
 [ "$(wc -l <<< "$predicted")" = 2 ] || fail "no memory for operands: predicted for the CPU, us: $predicted"
 refused "a driver older than the kernels" cuModuleLoadData 222 1

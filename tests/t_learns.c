@@ -378,6 +378,13 @@ static void shared_link(int threads)
         pthread_create(&callers[i], NULL, count_beside, &counts);
     for (int i = 0; i < CALLERS; i++)
         pthread_join(callers[i], NULL);
+    struct gpugemm_decision alone = {0};
+    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
+    for (int i = 0; i < 20; i++) {
+        run(1);
+        last(&alone, sizeof alone);
+        CHECK(strcmp(alone.reason, "faster on the CPU beside other calls"), "the last of all is still beside others");
+    }
     printf("a BLAS of %d threads: %d of %d calls on the GPU, %d on the CPU beside them\n", threads, counts.on_gpu, 100 * CALLERS, counts.beside);
     CHECK(counts.on_gpu > 0 && (threads < 2) == (counts.beside > 0), "a BLAS of %d threads", threads);
 }
