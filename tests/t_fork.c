@@ -9,17 +9,19 @@
 
 static const struct spelling *s, *d;
 
-/* Of huge pages that a child does not get, those the library's page-locked memory is made of, how many mappings are there? */
-static int own_mappings(void)
+/* Kilobytes mapped that a child does not get and for which huge pages are asked for, as the library's page-locked memory is. */
+static long own_memory(void)
 {
     char line[512];
-    int count = 0;
+    long all = 0, size = 0;
     FILE *maps = fopen("/proc/self/smaps", "r");
-    while (maps && fgets(line, sizeof line, maps))
-        count += !strncmp(line, "VmFlags:", 8) && strstr(line, " hg") && strstr(line, " dc");
+    while (maps && fgets(line, sizeof line, maps)) {
+        sscanf(line, "Size: %ld kB", &size);
+        all += !strncmp(line, "VmFlags:", 8) && strstr(line, " hg") && strstr(line, " dc") ? size : 0;
+    }
     if (maps)
         fclose(maps);
-    return count;
+    return all;
 }
 
 static void both(const char *who)
@@ -47,7 +49,7 @@ static void declining(const char *who)
     uint64_t before = gpu_calls();
     both(who);
     CHECK(gpu_calls() == before, "%s: its parent's GPU was used", who);
-    CHECK(own_mappings() == 0, "%s: it has got its parent's page-locked memory", who);
+    CHECK(own_memory() == 0, "%s: it has got its parent's page-locked memory", who);
 }
 
 static void declining_twice(const char *who)
@@ -94,12 +96,19 @@ int main(int argc, char **argv)
     both("parent");
     bool gpu = gpu_calls() > 0;
     CHECK(gpu || !expect_gpu, "no call was served by the GPU");
-    CHECK(!gpu || !*huge_pages() || own_mappings() > 0, "no page-locked memory of huge pages");
+    const long own = own_memory();
+    CHECK(!gpu || !*huge_pages() || own > 0, "no page-locked memory of huge pages");
     in_child("forked after the first call", gpu ? declining_twice : both);
     uint64_t before = gpu_calls();
     both("parent after its child");
     CHECK(!gpu || gpu_calls() > before, "the parent lost its GPU");
     waits_for_caller();
+    release_memory();
+    const long kept = own_memory(); /* the driver's, if any */
+    CHECK(own == 0 || kept < own, "%ld KB of page-locked memory before a release, %ld after it", own, kept);
+    both("parent after a release");
+    release_memory();
+    CHECK(own_memory() == kept, "%ld KB of page-locked memory after a release, %ld after the next", kept, own_memory());
     printf("%llu calls on the GPU: %d failures\n", (unsigned long long)gpu_calls(), test_failures);
     return test_failures != 0;
 }
