@@ -373,6 +373,7 @@ static void shared_link(int threads)
         _exit(2);
     if (threads)
         set_threads(threads);
+    run(1); /* finds the BLAS; ThreadSanitizer does not know the loader's lock */
     pthread_barrier_init(&counts.gate, NULL, CALLERS);
     for (int i = 0; i < CALLERS; i++)
         pthread_create(&callers[i], NULL, count_beside, &counts);
