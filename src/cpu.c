@@ -152,7 +152,7 @@ bool gg_real_gemv(const struct gg_gemm *p, const void *gemm)
         memset((char *)p->c + i * incy * (int64_t)size, 0, size);
     float alpha, beta;
     openblas.gemv(trans ? "T" : "N", trans ? &p->k : &lines, trans ? &lines : &p->k, scalar(p, &p->alpha, &alpha), column ? p->a : p->b, &ld,
-                 column ? p->b : p->a, &incx, scalar(p, &p->beta, &beta), p->c, &incy, 1);
+                  column ? p->b : p->a, &incx, scalar(p, &p->beta, &beta), p->c, &incy, 1);
     return true;
 }
 

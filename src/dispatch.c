@@ -130,7 +130,7 @@ static void choose_beside(struct gg_decision *d, const struct gg_gemm *p, const 
         return;
     if (f->queued + d->link > d->seconds_gpu)
         d->seconds_gpu = f->queued + d->link;
-    d->seconds_cpu = gg_cpu_model_alone(p, f->rates, f->callers);
+    d->seconds_cpu = gg_cpu_model_single(p, f->rates, f->callers);
     if (d->seconds_cpu < d->seconds_gpu) {
         d->path = GG_PATH_CPU;
         d->reason = GG_BESIDE;

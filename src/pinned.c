@@ -17,8 +17,8 @@ static const int64_t page = 4 << 10, huge = 2 << 20;
 /* For less than this no copy threads are woken. */
 static const int64_t for_threads = 16 << 20;
 
-/* A mapping of `size` bytes that begins with a huge page. A forked child does not have it: it would get copies of all pages, and until then the parent
- * would, instead of the pages that the GPU uses. NULL: there is none to be had. */
+/* A mapping of `size` bytes that begins with a huge page. A forked child does not get it: otherwise who writes to a page first, and that may be the
+ * parent, would get a copy in place of the page that the GPU uses. NULL: there is none to be had. */
 static char *map(int64_t size)
 {
     char *const all = mmap(NULL, (size_t)(size + huge), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -36,7 +36,8 @@ static char *map(int64_t size)
     return NULL;
 }
 
-/* Writes to each page of the mapping, a huge page being one thread's. */
+/* Writes to each page of the mapping, a huge page being one thread's. (fresh.c writes to one in each huge page only, which is no help where the kernel
+ * makes none.) */
 static void make_pages(char *memory, int64_t size)
 {
     enum { PIECES = 64 };

@@ -83,7 +83,7 @@ double gg_cpu_model(const struct gg_gemm *p, const struct gg_rates *rates)
 
 /* One thread does three times as much as its share of all (gg_rates_default). What all callers share is memory, which gives them twice what a team of
  * threads gets (H200's host, 16 callers, dgemm 8 x 256 x 2000 150 GB/s, 4000 x 32 x 32 140), and the processors if there are fewer. */
-double gg_cpu_model_alone(const struct gg_gemm *p, const struct gg_rates *rates, int callers)
+double gg_cpu_model_single(const struct gg_gemm *p, const struct gg_rates *rates, int callers)
 {
     const double m = (double)p->m, n = (double)p->n, k = (double)p->k, bytes = (double)gg_size(p->type) * (m * k + k * n + 2 * m * n);
     const double rate = rates->cpu_flops[p->type] * 3 / (2 + rates->cpu_threads), turns = larger(1, callers / rates->cpu_threads);

@@ -46,7 +46,7 @@ double gg_staged_model(const struct gg_gemm *p, const struct gg_rates *rates, co
 
 /* Predicted seconds of a call that the CPU serves on one thread, beside others like it on threads of their own, `callers` in all; and how long a
  * staged call keeps the link from others. */
-double gg_cpu_model_alone(const struct gg_gemm *p, const struct gg_rates *rates, int callers);
+double gg_cpu_model_single(const struct gg_gemm *p, const struct gg_rates *rates, int callers);
 double gg_link_model(const struct gg_gemm *p, const struct gg_rates *rates);
 
 /* Pure: sensible defaults on PCIe 4 and 5 with `threads` CPU threads available. */

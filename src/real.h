@@ -34,10 +34,10 @@ bool gg_real_is_ilp64(const void *routine);
 
 /* What else there is of the library in which this gemm lies, if that is an OpenBLAS. */
 struct gg_openblas {
-    gg_f77_gemv *gemv;    /* NULL: there is none */
-    bool wide;            /* gemv's integers have 64 bits */
-    int (*threads)(void); /* how many it may use now; NULL: not known */
-    int (*in_parallel)(void); /* of the OpenMP it is built with: does the caller run beside others of a team? Then it uses one; NULL: it has no OpenMP */
+    gg_f77_gemv *gemv;        /* NULL: there is none */
+    bool wide;                /* gemv's integers have 64 bits */
+    int (*threads)(void);     /* how many it may use now; NULL: not known */
+    int (*in_parallel)(void); /* of the OpenMP it is built with: is the caller one of a team? Then it uses one thread. NULL: it has no OpenMP */
 };
 struct gg_openblas gg_real_find_openblas(const void *gemm, enum gg_type type);
 

@@ -289,6 +289,16 @@ static void note_decision(const struct gg_gemm *p, const struct course *x, struc
         settle(p, d->reason);
 }
 
+/* A staged call, which keeps the link from others meanwhile. */
+static bool serve_staged(const struct gg_request *request, const struct course *x, struct gg_outcome *outcome)
+{
+    const int64_t link = (int64_t)(1e9 * x->d.link);
+    atomic_fetch_add_explicit(&g.queued, link, memory_order_relaxed);
+    const bool complete = gg_staged_gemm(x->dev, request->p, x->where, on_gpu ? request->stream : NULL, request->caller, outcome);
+    atomic_fetch_sub_explicit(&g.queued, link, memory_order_relaxed);
+    return complete;
+}
+
 static bool serve_by_gpu(const struct gg_request *request, const struct course *x, struct gg_record *record)
 {
     const struct gg_gemm *p = request->p;
@@ -299,11 +309,8 @@ static bool serve_by_gpu(const struct gg_request *request, const struct course *
         return false;
     struct gg_outcome outcome = {.reason = x->d.reason};
     const double start = x->alone && x->d.model_gpu > 0 ? gg_now() : 0;
-    const int64_t link = (int64_t)(1e9 * x->d.link);
-    atomic_fetch_add_explicit(&g.queued, link, memory_order_relaxed);
-    const bool complete = staged ? gg_staged_gemm(x->dev, p, x->where, on_gpu ? request->stream : NULL, request->caller, &outcome)
-                                 : gg_device_gemm(x->dev, p, request->stream, request->wait, &outcome);
-    atomic_fetch_sub_explicit(&g.queued, link, memory_order_relaxed);
+    const bool complete =
+        staged ? serve_staged(request, x, &outcome) : gg_device_gemm(x->dev, p, request->stream, request->wait, &outcome);
     if (outcome.recovered && gg_gpu_state() == GG_GPU_READY && !atomic_exchange(&g.warned, true)) /* otherwise gpu.c has reported it */
         gg_warn("the GPU failed during a %cgemm; the CPU finished it", p->type == GG_S ? 's' : 'd');
     if (may_decline)

@@ -19,22 +19,28 @@ static inline const char *huge_pages(void)
     return word;
 }
 
-/* Has somebody asked for huge pages here? */
-static inline bool huge_asked(const void *address)
+/* Kilobytes of this process's mappings, only of that at `address` if it is not NULL, that have both flags of /proc/self/smaps: "hg": huge pages were
+ * asked for; "dc": a forked child does not get it. */
+static inline long mapped_with(const void *address, const char *flag, const char *other)
 {
     char line[512];
-    bool here = false, asked = false;
+    long all = 0;
+    unsigned long begin = 0, end = 0;
     FILE *maps = fopen("/proc/self/smaps", "r");
     for (unsigned long from, to; maps && fgets(line, sizeof line, maps);) {
         if (sscanf(line, "%lx-%lx %*c", &from, &to) == 2)
-            here = (uintptr_t)address >= from && (uintptr_t)address < to;
-        else if (here && !strncmp(line, "VmFlags:", 8))
-            asked = strstr(line, " hg") != NULL;
+            begin = from, end = to;
+        else if (!strncmp(line, "VmFlags:", 8) && strstr(line, flag) && strstr(line, other) &&
+                 (!address || ((uintptr_t)address >= begin && (uintptr_t)address < end)))
+            all += (long)((end - begin) >> 10);
     }
     if (maps)
         fclose(maps);
-    return asked;
+    return all;
 }
+
+/* Has somebody asked for huge pages here? */
+static inline bool huge_asked(const void *address) { return mapped_with(address, " hg", " hg") > 0; }
 
 /* New memory, none of which is there yet, so that `bytes` from `begin` + offset on can be used; begin is a multiple of a huge page. */
 struct new_memory {

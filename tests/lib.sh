@@ -11,7 +11,7 @@ else
     RUNTIME=$debian
 fi
 export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
-export XDG_CACHE_HOME=${GPUGEMM_TEST_CACHE:-/dev/null} # no test reads or writes the rates of this machine
+export XDG_CACHE_HOME=${GPUGEMM_TEST_CACHE:-/dev/null} # no test reads or writes the rates of this machine; bench/evidence.sh has a folder for them
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0

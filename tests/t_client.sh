@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # t_client.sh LIB CLIENT [LEAST] — a real program that does not know LIB (tests/clients), run without LIB and again with LIB preloaded. The results
 # must agree, and the statistics must prove that at least LEAST of its products came through LIB (under GPUGEMM_MODE=gpu: that the GPU served some),
-# or as many as clients/count.c saw without LIB. N is the size. bench/evidence.sh reads the times. The programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (set by
-# tools/setup.sh where it could install them) a missing one is a failure.
+# or as many as clients/count.c saw without LIB. N is the size; with TIMED the times shown are of a run without statistics (bench/evidence.sh). The
+# programs are Debian's and pip's; with GPUGEMM_NEED_CLIENTS=1 (set by tools/setup.sh where it could install them) a missing one is a failure.
 . "$(dirname "$0")/lib.sh"
 here=$(dirname "$(realpath "$0")")/clients
 client=${2:?usage: t_client.sh LIB CLIENT [LEAST]} least=${3:-1}
@@ -52,7 +52,7 @@ link_fortran)
     ;;
 hpcc)
     need hpcc
-    sed "6s/^[0-9]*/${N:-500}/; 8s/^[0-9]*/${NB:-64}/" "$here/hpccinf.txt" > "$work/hpccinf.txt"
+    sed "6s/^[0-9]*/${N:-500}/" "$here/hpccinf.txt" > "$work/hpccinf.txt"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
     program=(bash -c 'hpcc && sed -nE "s/^HPL_time=/time hpl /p; s/^Success=/hpl /p" hpccoutf.txt')
     ;;

@@ -322,8 +322,8 @@ static void beside(void)
 {
     struct gg_facts f = facts(GG_MODE_AUTO, GG_GPU_READY);
     const struct gg_gemm p = square(512);
-    const double cpu = gg_cpu_model_alone(&p, &rates, 16), link = gg_link_model(&p, &rates);
-    CHECK(gg_cpu_model_alone(&p, &rates, 64) > 3.9 * cpu && gg_cpu_model_alone(&p, &rates, 1) <= cpu); /* of 16 processors */
+    const double cpu = gg_cpu_model_single(&p, &rates, 16), link = gg_link_model(&p, &rates);
+    CHECK(gg_cpu_model_single(&p, &rates, 64) > 3.9 * cpu && gg_cpu_model_single(&p, &rates, 1) <= cpu); /* of 16 processors */
     f.callers = 16;
     for (f.cpu_threads = 0; f.cpu_threads < 3; f.cpu_threads++) {
         f.queued = 0;

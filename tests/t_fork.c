@@ -9,20 +9,8 @@
 
 static const struct spelling *s, *d;
 
-/* Kilobytes mapped that a child does not get and for which huge pages are asked for, as the library's page-locked memory is. */
-static long own_memory(void)
-{
-    char line[512];
-    long all = 0, size = 0;
-    FILE *maps = fopen("/proc/self/smaps", "r");
-    while (maps && fgets(line, sizeof line, maps)) {
-        sscanf(line, "Size: %ld kB", &size);
-        all += !strncmp(line, "VmFlags:", 8) && strstr(line, " hg") && strstr(line, " dc") ? size : 0;
-    }
-    if (maps)
-        fclose(maps);
-    return all;
-}
+/* Kilobytes of what the library's page-locked memory is mapped like. */
+static long own_memory(void) { return mapped_with(NULL, " hg", " dc"); }
 
 static void both(const char *who)
 {

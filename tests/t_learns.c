@@ -24,6 +24,7 @@ static gemm *dgemm;
 static __typeof__(gpugemm_stats_read) *stats_read;
 static __typeof__(gpugemm_stats_reset) *stats_reset;
 static __typeof__(gpugemm_explain) *explain;
+static __typeof__(gpugemm_last_decision) *last_decision;
 static struct faults *driver;
 
 /* Loads the library and, if `start`, tries to start the GPU. True: it is up, or was not to be started. */
@@ -34,9 +35,10 @@ static bool load_library(bool start)
     stats_read = library ? (__typeof__(stats_read))dlsym(library, "gpugemm_stats_read") : NULL;
     stats_reset = library ? (__typeof__(stats_reset))dlsym(library, "gpugemm_stats_reset") : NULL;
     explain = library ? (__typeof__(explain))dlsym(library, "gpugemm_explain") : NULL;
+    last_decision = library ? (__typeof__(last_decision))dlsym(library, "gpugemm_last_decision") : NULL;
     int (*const warmup)(void) = library ? (int (*)(void))dlsym(library, "gpugemm_warmup") : NULL;
     driver = cuda ? dlsym(cuda, "fail_cuda") : NULL;
-    if (!dgemm || !stats_read || !stats_reset || !explain || !warmup || !driver) {
+    if (!dgemm || !stats_read || !stats_reset || !explain || !last_decision || !warmup || !driver) {
         fprintf(stderr, "%s or the driver lacks names\n", lib);
         _exit(2);
     }
@@ -139,7 +141,6 @@ static void spellings(void)
     edit("s/^cpu_dgemm .*/cpu_dgemm 1e11/");
     open_library();
     void *const library = dlopen(lib, RTLD_NOW);
-    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(library, "gpugemm_last_decision");
     __typeof__(gpugemm_dgemm) *const api = (__typeof__(api))dlsym(library, "gpugemm_dgemm");
     void (*const wide)(const char *, const char *, const int64_t *, const int64_t *, const int64_t *, const double *, const double *, const int64_t *,
                        const double *, const int64_t *, const double *, double *, const int64_t *) = (__typeof__(wide))dlsym(library, "dgemm_64_");
@@ -160,7 +161,7 @@ static void spellings(void)
                 api(GPUGEMM_COL_MAJOR, GPUGEMM_NO_TRANS, GPUGEMM_NO_TRANS, n, n, n, 1, x, n, x + n * n, n, 0, x + 2 * n * n, n, NULL);
             else
                 wide("N", "N", &n, &n, &n, &one, x, &n, x + n * n, &n, &zero, x + 2 * n * n, &n);
-            last(&d, sizeof d);
+            last_decision(&d, sizeof d);
             tries += strcmp(d.reason, "to learn its speed") == 0;
         }
         CHECK(tries < 40, "%s: %d of 200 calls are tries", spelling ? "dgemm_64_" : "gpugemm_dgemm", tries);
@@ -217,8 +218,7 @@ static void settles(void)
 {
     edit("s/^\\(up\\|down\\|pinned\\) .*/\\1 1e7/; s/^cpu_dgemm .*/cpu_dgemm 1e12/");
     open_library();
-    void *const library = dlopen(lib, RTLD_NOW), *const cuda = dlopen("libcuda.so.1", RTLD_NOW);
-    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(library, "gpugemm_last_decision");
+    void *const cuda = dlopen("libcuda.so.1", RTLD_NOW);
     int (*const retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
     int (*const set)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
     int (*const alloc)(unsigned long long *, size_t) = (int (*)(unsigned long long *, size_t))dlsym(cuda, "cuMemAlloc_v2");
@@ -233,7 +233,7 @@ static void settles(void)
     for (int i = 0; i < LEARNING + CALLS; i++) {
         c[SIZE - 1] = -1;
         dgemm("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
-        last(&d, sizeof d);
+        last_decision(&d, sizeof d);
         asked += i >= LEARNING && d.predicted_cpu > 0;
         CHECK(!strcmp(d.path, "cpu") && !strcmp(d.reason, "faster on the CPU") && d.m == n && d.n == n && d.k == n, "call %d: %s, %s", i, d.path,
               d.reason);
@@ -242,7 +242,7 @@ static void settles(void)
     printf("settled: %d of %d calls were asked about\n", asked, CALLS);
     CHECK(asked >= CALLS / 128 && asked <= CALLS / 16, "%d of %d calls were asked about", asked, CALLS);
     dgemm("N", "N", &other, &other, &other, &one, a, &n, b, &n, &zero, c, &n);
-    last(&d, sizeof d);
+    last_decision(&d, sizeof d);
     CHECK(d.m == other && d.predicted_cpu > 0, "another size was not asked about");
     void *context;
     unsigned long long at[3];
@@ -250,7 +250,7 @@ static void settles(void)
         if (retain(&context, 0) || set(context) || alloc(&at[o], SIZE * sizeof *a))
             _exit(2);
     dgemm("N", "N", &n, &n, &n, &one, (double *)at[0], &n, (double *)at[1], &n, &zero, (double *)at[2], &n);
-    last(&d, sizeof d);
+    last_decision(&d, sizeof d);
     CHECK(!strcmp(d.path, "device"), "operands in GPU memory: %s, %s", d.path, d.reason);
     free(a);
 }
@@ -260,7 +260,6 @@ static void without_gpu(void)
 {
     setenv("FAKE_CUDA_DEVICES", "0", 1);
     CHECK(!load_library(true), "there is a GPU");
-    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
     enum { M = 80 };
     static double a[M * M], b[M * M], c[M * M];
     const int n = M;
@@ -271,7 +270,7 @@ static void without_gpu(void)
         struct gpugemm_decision d;
         c[M * M - 1] = -1;
         dgemm("N", "N", &n, &n, &n, &one, a, &n, b, &n, &zero, c, &n);
-        last(&d, sizeof d);
+        last_decision(&d, sizeof d);
         CHECK(!strcmp(d.routine, "dgemm") && !strcmp(d.path, "cpu") && !strcmp(d.reason, "no usable GPU") && d.m == n && c[M * M - 1] == n,
               "call %d: %s, %s, %s, %g", i, d.routine, d.path, d.reason, c[M * M - 1]);
     }
@@ -319,7 +318,6 @@ static void losses(void)
 {
     edit("s/^cpu_dgemm .*/cpu_dgemm 2e12/; s/^start .*/start 0.02/");
     load_library(false);
-    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
     const double one = 1, zero = 0;
     double predicted = 0;
     struct gpugemm_decision d = {0};
@@ -327,7 +325,7 @@ static void losses(void)
         double *const x = calloc((size_t)(3 * n * n), sizeof *x);
         dgemm("N", "N", &n, &n, &n, &one, x, &n, x + n * n, &n, &zero, x + 2 * n * n, &n);
         free(x);
-        last(&d, sizeof d);
+        last_decision(&d, sizeof d);
         predicted += d.predicted_cpu - d.predicted_gpu;
         CHECK(n > 500 || !strcmp(d.reason, "not worth starting the GPU yet"), "at first: %s", d.reason);
     }
@@ -343,7 +341,6 @@ struct counts {
 static void *count_beside(void *counts)
 {
     struct counts *const all = counts;
-    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
     const int n = N;
     const double one = 1, zero = 0;
     double *const x = calloc(3 * N * N, sizeof *x);
@@ -351,7 +348,7 @@ static void *count_beside(void *counts)
     for (int i = 0; i < 100; i++) {
         struct gpugemm_decision d = {0};
         dgemm("N", "N", &n, &n, &n, &one, x, &n, x + N * N, &n, &zero, x + 2 * N * N, &n);
-        last(&d, sizeof d);
+        last_decision(&d, sizeof d);
         all->beside += !strcmp(d.reason, "faster on the CPU beside other calls");
         all->on_gpu += !strcmp(d.path, "staged");
     }
@@ -380,10 +377,9 @@ static void shared_link(int threads)
     for (int i = 0; i < CALLERS; i++)
         pthread_join(callers[i], NULL);
     struct gpugemm_decision alone = {0};
-    __typeof__(gpugemm_last_decision) *const last = (__typeof__(last))dlsym(dlopen(lib, RTLD_NOW), "gpugemm_last_decision");
     for (int i = 0; i < 20; i++) {
         run(1);
-        last(&alone, sizeof alone);
+        last_decision(&alone, sizeof alone);
         CHECK(strcmp(alone.reason, "faster on the CPU beside other calls"), "the last of all is still beside others");
     }
     printf("a BLAS of %d threads: %d of %d calls on the GPU, %d on the CPU beside them\n", threads, counts.on_gpu, 100 * CALLERS, counts.beside);
